@@ -1,0 +1,5 @@
+"""`python -m memlane` is `memlane`."""
+
+from memlane.cli.main import main
+
+main()

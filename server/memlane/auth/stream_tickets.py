@@ -1,0 +1,33 @@
+"""Join tokens for the channels of a caller."""
+
+from datetime import datetime
+from uuid import uuid4
+
+from memlane.auth.join_tokens import JoinClaims, JoinTokens
+from memlane.domain.caller import Caller
+from memlane.usecases.ports import ChannelHead, StreamTicket
+
+
+class StreamTickets:
+    """Implements `usecases.ports.JoinTokens`."""
+
+    def __init__(self, tokens: JoinTokens) -> None:
+        self._tokens = tokens
+
+    def mint(self, caller: Caller, head: ChannelHead, *, cursor: int, now: datetime) -> StreamTicket:
+        """See `usecases.ports.JoinTokens.mint`."""
+        claims = JoinClaims(
+            organization=caller.key.organization_id,
+            project=caller.project_id,
+            user=caller.user_id,
+            scope=head.scope,
+            grant=caller.grant,
+            key_id=caller.key.short,
+            lane=caller.key.lane.id,
+            join_code=head.join_code,
+            epoch=head.position.epoch,
+            cursor=cursor,
+            issued_at=now,
+            session_id=uuid4().hex,
+        )
+        return StreamTicket(self._tokens.mint(claims), head.join_code)

@@ -1,0 +1,67 @@
+"""The command line: `memlane <command>`. Each command is a file of its own in this package."""
+
+import sys
+
+import click
+
+from memlane import __version__
+from memlane.cli.dev import dev
+from memlane.cli.doctor import doctor
+from memlane.cli.keys import keys
+from memlane.cli.license import license_group
+from memlane.cli.migrate import migrate_command
+from memlane.cli.serve import api
+from memlane.cli.transfer import export_command, import_command
+from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
+from memlane.domain.errors import MemlaneError, Misconfigured
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="memlane")
+def cli() -> None:
+    """Memlane: an open memory backend for agent applications.
+
+    `memlane dev` runs everything on this machine; `memlane api` serves a deployment.
+    """
+
+
+cli.add_command(api)
+cli.add_command(dev)
+cli.add_command(doctor)
+cli.add_command(export_command)
+cli.add_command(import_command)
+cli.add_command(keys)
+cli.add_command(license_group)
+cli.add_command(migrate_command)
+
+
+def main() -> None:
+    """Run the command line; a domain error becomes a message and an exit code.
+
+    Exit codes: 0 fine, 1 failed, 2 wrong usage, 75 a dependency does not answer (try again), 78 misconfigured.
+    """
+    try:
+        cli(standalone_mode=False)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(fault.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except ConfigurationFaults as fault:
+        report_faults(fault)
+        sys.exit(EXIT_MISCONFIGURED)
+    except Misconfigured as fault:
+        click.echo(f"memlane: {fault.message}", err=True)
+        sys.exit(EXIT_MISCONFIGURED)
+    except MemlaneError as fault:
+        click.echo(f"memlane: {fault.message}", err=True)
+        sys.exit(75 if fault.retryable else 1)
+
+
+def report_faults(faults: ConfigurationFaults) -> None:
+    """Print every fault: name and reason, never a value."""
+    click.echo(f"memlane: {len(faults.faults)} setting(s) are missing or wrong:", err=True)
+    width = max(len(fault.name) for fault in faults.faults)
+    for fault in faults.faults:
+        click.echo(f"  {fault.name:<{width}}  {fault.reason}", err=True)
+    click.echo("Set them and start again; `memlane doctor` checks the rest.", err=True)

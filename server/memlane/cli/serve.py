@@ -1,0 +1,57 @@
+"""`memlane api`: REST for a deployment."""
+
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable
+
+import click
+
+from memlane.app import Process, application, build
+from memlane.cli.server import bound_socket, run_loop, serve, serve_metrics
+from memlane.config import Settings, load_settings
+from memlane.domain.errors import Misconfigured
+from memlane.observability.logs import set_up_logs
+
+
+@click.command()
+@click.option("--host", default=None, help="Address to listen on. Default: MEMLANE_HOST or 0.0.0.0.")
+@click.option("--port", type=click.IntRange(1, 65535), default=None, help="Default: MEMLANE_PORT or 4201.")
+def api(host: str | None, port: int | None) -> None:
+    """Serve REST, configured by the environment.
+
+    Refuses to start, with exit code 78 and every fault at once, when a setting is missing or wrong, or when the
+    embedder answers with another dimension than configured.
+    """
+    settings = load_settings(os.environ)
+    set_up_logs(settings.log_level)
+    bound = bound_socket(host or settings.host, port or settings.port)
+    serve_metrics(settings.metrics_port, settings.host)
+    sys.exit(run_loop(lambda: serve_process(settings, bound)))
+
+
+async def serve_process(
+    settings: Settings, bound: socket.socket, *, on_ready: Callable[[], Awaitable[None]] | None = None
+) -> int:
+    """Build the process and serve until a signal.
+
+    Returns:
+        The exit code: 0, or 1 when start-up failed.
+
+    Raises:
+        Misconfigured: A wrong setting ended the start.
+    """
+    refused: list[Misconfigured] = []
+
+    async def start(process: Process) -> None:
+        try:
+            await process.start()
+        except Misconfigured as fault:
+            refused.append(fault)
+            raise
+
+    process = build(settings)
+    started = await serve(application(process, start), bound, on_ready=on_ready)
+    if refused:
+        raise refused[0]
+    return 0 if started else 1

@@ -1,0 +1,108 @@
+"""Runs the ASGI application on uvicorn, with our logs and no query string in them."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import uvicorn
+import uvloop
+from prometheus_client import start_http_server
+from starlette.applications import Starlette
+
+from memlane.domain.errors import Misconfigured
+from memlane.observability import metrics
+
+GRACE_SECONDS = 10
+"""Longest wait for requests under way when the process is told to stop."""
+
+T = TypeVar("T")
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server that tells when it is ready, and returns after a signal so that we can close in order."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], Awaitable[None]] | None = None) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets=sockets)
+        if self.started and not self.should_exit and self._on_ready is not None:
+            await self._on_ready()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop on SIGINT and SIGTERM.
+
+        uvicorn's own raises the signal again once it has stopped, which would cut off what we still have to close.
+        The handlers stay until the process ends, for the same reason.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        yield
+
+
+def run_loop(act: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a command's coroutine on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(act())
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening address, taken before anything is started, so that a taken port is told at once.
+
+    Raises:
+        Misconfigured: The address is not free or not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(2048)
+    except OSError as fault:
+        bound.close()
+        raise Misconfigured(
+            f"port {port} on {host} cannot be used ({fault.strerror}): stop what holds it, or choose another --port"
+        ) from fault
+    return bound
+
+
+async def serve(app: Starlette, bound: socket.socket, *, on_ready: Callable[[], Awaitable[None]] | None = None) -> bool:
+    """Serve until a signal.
+
+    Returns:
+        Whether start-up succeeded.
+    """
+    server = server_of(app, on_ready)
+    await server.serve(sockets=[bound])
+    return server.started
+
+
+def server_of(app: Starlette, on_ready: Callable[[], Awaitable[None]] | None = None) -> Server:
+    """The server of an application, as every role runs it."""
+    return Server(
+        uvicorn.Config(
+            app,
+            http="httptools",
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        ),
+        on_ready,
+    )
+
+
+def serve_metrics(port: int | None, host: str) -> None:
+    """Prometheus text on a port of its own, when one is configured."""
+    if port is not None:
+        start_http_server(port, addr=host, registry=metrics.REGISTRY)

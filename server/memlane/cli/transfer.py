@@ -1,0 +1,202 @@
+"""`memlane export` and `memlane import`: a project's memories as JSON lines."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+from uuid import UUID
+
+import click
+import orjson
+from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from uuid_utils import uuid7
+
+from memlane.app import build
+from memlane.cli.operator import operator_of, project_named, with_pool
+from memlane.cli.server import run_loop
+from memlane.config import load_settings
+from memlane.domain.memory import Draft, without_repeats
+from memlane.rest.models import MemoryDraft
+from memlane.storage.pool import Pool
+from memlane.storage.store import PostgresStore
+from memlane.storage.tenants import Tenants
+from memlane.usecases.import_memories import ImportCount, ImportedMemory, import_memories
+from memlane.usecases.ports import ExportedMemory
+
+PAGE = 500
+"""Rows of one export page."""
+CHUNK = 32
+"""Memories that are embedded in one call of an import."""
+FAULTS_SHOWN = 5
+"""Most bad lines that are described."""
+
+
+class ExportLine(MemoryDraft):
+    """One line of an export."""
+
+    model_config = ConfigDict(extra="forbid", strict=False, frozen=True)
+
+    id: UUID
+    userId: Annotated[str, Field(max_length=256)]  # noqa: N815 - the wire's name
+    createdAt: AwareDatetime  # noqa: N815
+    updatedAt: AwareDatetime  # noqa: N815
+    invalidatedAt: AwareDatetime | None  # noqa: N815
+
+
+@click.command("export")
+@click.option("--project", required=True, help="The project's slug.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The file; one that a broken export left is continued.",
+)
+def export_command(project: str, out: Path) -> None:
+    """Write a project's memories of every user, live and retired, as JSON lines."""
+
+    async def act(pool: Pool) -> int:
+        found = await project_named(Tenants(pool), project)
+        store = PostgresStore(pool)
+        with _opened(out) as file, _progress() as bar:
+            after, written = _resume_point(file)
+            task = bar.add_task("exporting", total=await store.count_memories(found.id), completed=written)
+            while page := await store.export_page(found.id, after, PAGE):
+                file.write(b"".join(_line_of(one) for one in page))
+                file.flush()
+                after = page[-1].memory.id
+                written += len(page)
+                bar.update(task, completed=written)
+        return written
+
+    click.echo(f"{with_pool(act)} memories in {out}", err=True)
+
+
+@click.command("import")
+@click.option("--project", required=True, help="The project's slug; it must exist.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def import_command(project: str, file: Path) -> None:
+    """Bring the memories of an export into a project, with their ids and dates.
+
+    Repeating it changes nothing: a broken import is simply run again. The whole file is checked first; when a
+    line is bad, nothing is written. Needs the settings of `memlane api`, as texts are embedded anew.
+    """
+    settings = load_settings(os.environ, role="memlane import")
+    total = _check(file)
+
+    async def run() -> ImportCount:
+        process = build(settings)
+        try:
+            tenants = Tenants(process.pool)
+            operator = await operator_of(tenants, await project_named(tenants, project), f"import-{uuid7()}")
+            count = ImportCount()
+            with file.open("rb") as lines, _progress() as bar:
+                task = bar.add_task("importing", total=total)
+                for chunk in _chunks(lines):
+                    count = count.plus(await import_memories(process.services, operator, chunk))
+                    bar.update(task, advance=len(chunk))
+            return count
+        finally:
+            await process.stop()
+
+    count = run_loop(run)
+    click.echo(f"{count.written} written, {count.absorbed} absorbed, {count.present} already there", err=True)
+
+
+def _line_of(exported: ExportedMemory) -> bytes:
+    memory = exported.memory
+    return orjson.dumps(
+        {
+            "id": memory.id,
+            "userId": exported.user_id,
+            "scope": memory.scope,
+            "kind": memory.kind,
+            "content": memory.content,
+            "sourceThreadIds": memory.source_thread_ids,
+            "createdAt": memory.created_at,
+            "updatedAt": memory.updated_at,
+            "invalidatedAt": memory.invalidated_at,
+        },
+        option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _opened(path: Path) -> BinaryIO:
+    # Memories are personal: the file is its owner's alone.
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+
+
+def _resume_point(file: BinaryIO) -> tuple[str | None, int]:
+    """The id after which to go on, and how many lines stand; a half-written last line is cut."""
+    after, written, end = None, 0, 0
+    for line in file:
+        if not line.endswith(b"\n"):
+            break
+        try:
+            after = str(orjson.loads(line)["id"])
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            raise click.ClickException(
+                f"line {written + 1} is not of an export: choose another file for --out"
+            ) from None
+        written += 1
+        end += len(line)
+    file.seek(end)
+    file.truncate()
+    return after, written
+
+
+def _check(file: Path) -> int:
+    total, faults = 0, []
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                _parsed(line)
+            except ValueError as fault:
+                faults.append(f"line {number}: {fault}")
+            total += 1
+    if faults:
+        more = f"\n  and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
+        raise click.ClickException(
+            "nothing was imported, as some lines are bad:\n  " + "\n  ".join(faults[:FAULTS_SHOWN]) + more
+        )
+    return total
+
+
+def _parsed(line: bytes) -> ImportedMemory:
+    """One line.
+
+    Raises:
+        ValueError: It is bad; names the fields and never quotes them.
+    """
+    try:
+        parsed = ExportLine.model_validate_json(line)
+    except ValidationError as fault:
+        wrong = fault.errors(include_url=False, include_input=False, include_context=False)
+        where = sorted({".".join(str(part) for part in error["loc"]) or "the line" for error in wrong})
+        raise ValueError(f"{', '.join(where)} missing or wrong") from None
+    if (parsed.scope == "project") != (parsed.userId == ""):
+        raise ValueError("userId must be empty in the project scope, and only there")
+    return ImportedMemory(
+        id=str(parsed.id),
+        user_id=parsed.userId,
+        draft=Draft(parsed.content, parsed.kind, parsed.scope, without_repeats(parsed.sourceThreadIds)),
+        created_at=parsed.createdAt,
+        retired=parsed.invalidatedAt is not None,
+    )
+
+
+def _chunks(lines: BinaryIO) -> Iterator[list[ImportedMemory]]:
+    chunk: list[ImportedMemory] = []
+    for line in lines:
+        chunk.append(_parsed(line))
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

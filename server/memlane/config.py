@@ -1,0 +1,167 @@
+"""The one reader of the environment. Every fault is reported at once, by name and reason, never by value."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
+
+from memlane.domain.errors import Misconfigured
+
+DeploymentMode = Literal["self_hosted", "managed"]
+EXIT_MISCONFIGURED = 78
+"""EX_CONFIG of sysexits.h: waiting will not mend it."""
+JOIN_SECRET_BYTES = 32
+"""Shortest join secret: as long as the output of the HMAC that it keys (RFC 7518, section 3.2)."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One wrong setting."""
+
+    name: str
+    reason: str
+
+
+class ConfigurationFaults(Misconfigured):
+    """The configuration is not valid."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(f"{fault.name}: {fault.reason}" for fault in faults))
+        self.faults = tuple(faults)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that the environment decides, for a server process. Secrets are in no repr."""
+
+    database_url: str = field(repr=False)
+    deployment_mode: DeploymentMode
+    join_secrets: str = field(repr=False)
+    embeddings_url: str
+    embedding_model: str
+    embedding_dimensions: int
+    embeddings_api_key: str | None = field(default=None, repr=False)
+    license: str | None = field(default=None, repr=False)
+    license_keys: str | None = None
+    redis_url: str | None = field(default=None, repr=False)
+    database_pool: int = 16
+    behind_pooler: bool = False
+    host: str = "0.0.0.0"  # noqa: S104 - in a container the service must be reachable; `dev` binds loopback
+    port: int = 4201
+    metrics_port: int | None = None
+    log_level: str = "INFO"
+    session_hours: int = 24
+
+
+class _Reader:
+    """Reads variables one by one and gathers the faults."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.faults: list[Fault] = []
+
+    def text(self, name: str, *, required_for: str | None = None) -> str | None:
+        """A variable's text; blank counts as missing."""
+        value = self._environment.get(name, "").strip()
+        if value:
+            return value
+        if required_for is not None:
+            self.faults.append(Fault(name, f"is required for {required_for}"))
+        return None
+
+    def parsed(self, name: str, parse: Callable[[str], T], default: T, *, required_for: str | None = None) -> T:
+        """A variable through a parser that raises ValueError with a reason."""
+        value = self.text(name, required_for=required_for)
+        if value is None:
+            return default
+        try:
+            return parse(value)
+        except ValueError as fault:
+            self.faults.append(Fault(name, str(fault)))
+            return default
+
+
+def load_settings(environment: Mapping[str, str], *, role: str = "memlane api") -> Settings:
+    """Read and check all settings of a server process.
+
+    Args:
+        environment: The process's variables.
+        role: The command they are for, named in the faults.
+
+    Raises:
+        ConfigurationFaults: With every fault, not only the first.
+    """
+    read = _Reader(environment)
+    mode = read.parsed("MEMLANE_DEPLOYMENT_MODE", _one_of("self_hosted", "managed"), "", required_for=role)
+    self_hosted = f"{role} when MEMLANE_DEPLOYMENT_MODE is self_hosted" if mode == "self_hosted" else None
+    database_url = read.parsed("DATABASE_URL", _url("postgresql", "postgres"), "", required_for=role)
+    embeddings_url = read.parsed("MEMORY_EMBEDDINGS_URL", _url("http", "https", "local"), "", required_for=role)
+    settings = Settings(
+        database_url=database_url,
+        deployment_mode="managed" if mode == "managed" else "self_hosted",
+        join_secrets=read.parsed("MEMLANE_JOIN_SECRETS", _join_secrets, "", required_for=role),
+        embeddings_url=embeddings_url,
+        embedding_model=read.text("MEMORY_EMBEDDING_MODEL", required_for=role) or "",
+        embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=role),
+        embeddings_api_key=read.text("MEMORY_EMBEDDINGS_API_KEY"),
+        license=read.text("MEMLANE_LICENSE", required_for=self_hosted),
+        license_keys=read.text("MEMLANE_LICENSE_KEYS", required_for=self_hosted),
+        redis_url=read.parsed("REDIS_URL", _optional_url("redis", "rediss", "unix"), None),
+        database_pool=read.parsed("MEMLANE_DATABASE_POOL", _whole(1, 500), 16),
+        behind_pooler=read.parsed("MEMLANE_DATABASE_POOLER", _one_of("none", "transaction"), "none") == "transaction",
+        host=read.text("MEMLANE_HOST") or "0.0.0.0",  # noqa: S104 - see Settings.host
+        port=read.parsed("MEMLANE_PORT", _whole(1, 65535), 4201),
+        metrics_port=read.parsed("MEMLANE_METRICS_PORT", _whole(1, 65535), None),
+        log_level=read.parsed("MEMLANE_LOG_LEVEL", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
+        session_hours=read.parsed("MEMLANE_SESSION_HOURS", _whole(1, 24 * 30), 24),
+    )
+    if read.faults:
+        raise ConfigurationFaults(read.faults)
+    return settings
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"must be one of {', '.join(values)}")
+        return text
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit()) or not least <= int(text[:10]) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _url(*schemes: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        try:
+            parts = urlsplit(text)
+            _ = parts.port
+        except ValueError:
+            raise ValueError("is not a URL") from None
+        if parts.scheme not in schemes or not (parts.netloc or parts.path or parts.query):
+            raise ValueError(f"must be a URL that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        if parts.scheme in {"http", "https"} and not parts.hostname:
+            raise ValueError("must name a host")
+        return text
+
+    return parse
+
+
+def _optional_url(*schemes: str) -> Callable[[str], str | None]:
+    return _url(*schemes)
+
+
+def _join_secrets(text: str) -> str:
+    for place, secret in enumerate(text.split(","), start=1):
+        if len(secret.strip().encode()) < JOIN_SECRET_BYTES:
+            raise ValueError(f"secret {place} is shorter than {JOIN_SECRET_BYTES} bytes (separate them by commas)")
+    return text

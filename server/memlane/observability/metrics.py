@@ -1,0 +1,60 @@
+"""Every metric of the service, in one table. Names follow Prometheus' conventions; no label holds user data."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+REQUESTS = Counter(
+    "memlane_http_requests_total", "Answered requests.", ["route", "method", "status"], registry=REGISTRY
+)
+REQUEST_SECONDS = Histogram(
+    "memlane_http_request_seconds",
+    "Time from the request's head to the end of the answer.",
+    ["route", "method"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+DENIALS = Counter("memlane_denials_total", "Refused requests by error code.", ["code"], registry=REGISTRY)
+WRITES = Counter("memlane_writes_total", "Acknowledged writes by what they did.", ["operation"], registry=REGISTRY)
+POOL_SIZE = Gauge("memlane_db_pool_connections", "Open database connections.", registry=REGISTRY)
+POOL_IN_USE = Gauge("memlane_db_pool_in_use", "Lent database connections.", registry=REGISTRY)
+STORAGE_FAULTS = Counter(
+    "memlane_db_faults_total", "Database faults by kind, before any retry.", ["kind"], registry=REGISTRY
+)
+STORAGE_RETRIES = Counter(
+    "memlane_db_retries_total", "Transactions that ran again, by the fault.", ["kind"], registry=REGISTRY
+)
+EMBED_SECONDS = Histogram(
+    "memlane_embedder_seconds",
+    "Time of one embedder call, retries included.",
+    ["outcome"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+EMBED_TEXTS = Counter("memlane_embedder_texts_total", "Texts that were embedded.", registry=REGISTRY)
+RECALLS_DROPPED = Counter(
+    "memlane_recall_marks_dropped_total",
+    "Recall marks (recalledAt) that were dropped because their queue was full.",
+    registry=REGISTRY,
+)
+TASK_RESTARTS = Counter(
+    "memlane_task_restarts_total",
+    "Background tasks that died and were restarted.",
+    ["task"],
+    registry=REGISTRY,
+)
+TASKS_UP = Gauge(
+    "memlane_task_up",
+    "1 while a background task runs, 0 while it waits for its restart.",
+    ["task"],
+    registry=REGISTRY,
+)
+
+
+def observe_embedding(outcome: str, seconds: float, texts: int) -> None:
+    """Count one embedder call; handed to the embedder by `app`."""
+    EMBED_SECONDS.labels(outcome).observe(seconds)
+    if outcome == "ok":
+        EMBED_TEXTS.inc(texts)

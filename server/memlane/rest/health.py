@@ -1,0 +1,104 @@
+"""Is the process up, does it take work, do its dependencies answer; and the entitlement that a runtime asks for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memlane.domain.entitlement import UNRESOLVED, Entitlement, EntitlementFault, runtime_entitlement_body
+from memlane.domain.errors import MemlaneError, Unavailable
+from memlane.rest.credentials import key_of
+from memlane.rest.handlers import json_response
+from memlane.rest.parsing import refuse_query
+from memlane.usecases.authenticate import Gate
+from memlane.usecases.ports import Services
+
+CHECK_SECONDS = 3.0
+"""Longest wait for one dependency."""
+ENTITLEMENT_SECONDS = 1.2
+"""Longest wait for an entitlement: the published runtime gives up after 1.5 s (rest.md)."""
+
+Check = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Acceptance:
+    """Whether the process takes new work: from the end of start-up until draining begins."""
+
+    accepting: bool = field(default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthHandlers:
+    """`/api/live`, `/api/accepting`, `/api/health`, `/api/ready` and `/api/entitlements/runtime`."""
+
+    services: Services
+    gate: Gate
+    acceptance: Acceptance
+    checks: Mapping[str, Check]
+    license_fault: EntitlementFault | None = None
+
+    async def live(self, request: Request) -> Response:
+        """200 while the process runs; touches nothing."""
+        refuse_query(request)
+        return json_response({"status": "ok"})
+
+    async def accepting(self, request: Request) -> Response:
+        """What a load balancer asks: a shared outage does not turn it red."""
+        refuse_query(request)
+        if self.acceptance.accepting:
+            return json_response({"status": "ok"})
+        return json_response({"status": "unavailable"}, 503)
+
+    async def health(self, request: Request) -> Response:
+        """200 only when the database answers."""
+        refuse_query(request)
+        state = await _state_of(self.services.store.ping)
+        return json_response({"status": _word(state == "ok")}, 200 if state == "ok" else 503)
+
+    async def ready(self, request: Request) -> Response:
+        """200 when every dependency of this role answers, with a line for each."""
+        refuse_query(request)
+        states = await asyncio.gather(*(_state_of(check) for check in self.checks.values()))
+        fine = all(state == "ok" for state in states)
+        body = {"status": _word(fine), "checks": dict(zip(self.checks, states, strict=True))}
+        return json_response(body, 200 if fine else 503)
+
+    async def runtime_entitlement(self, request: Request) -> Response:
+        """The published union, for the key's organization; the bearer key is all that it needs."""
+        key = await key_of(request, self.gate)
+        refuse_query(request)
+        outcome: Entitlement | EntitlementFault
+        if self.license_fault is not None:
+            outcome = self.license_fault
+        else:
+            try:
+                async with asyncio.timeout(ENTITLEMENT_SECONDS):
+                    outcome = await self.gate.entitlement(key)
+            except (Unavailable, TimeoutError):
+                outcome = UNRESOLVED
+        return json_response(
+            runtime_entitlement_body(
+                outcome,
+                organization=key.organization,
+                now=self.services.clock.now(),
+                request_id=request.state.request_id,
+            )
+        )
+
+
+def _word(fine: bool) -> str:
+    return "ok" if fine else "unavailable"
+
+
+async def _state_of(check: Check) -> str:
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await check()
+    except MemlaneError as fault:
+        return fault.message
+    except TimeoutError:
+        return f"no answer within {CHECK_SECONDS:g} s"
+    return "ok"

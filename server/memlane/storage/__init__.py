@@ -1,0 +1,1 @@
+"""Postgres: the store, its named statements and its migrations. Implements `usecases.ports`."""

@@ -1,0 +1,171 @@
+"""One write transaction under its channel's lock."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import uuid_utils
+
+from memlane.domain.caller import Caller
+from memlane.domain.hashing import wording_sha256
+from memlane.domain.memory import AbsorbedBy, Kind
+from memlane.storage.pool import Connection
+from memlane.storage.records import stored_of
+from memlane.storage.statements import statement
+from memlane.usecases.ports import ChannelRef, Idempotency, KeptAnswer, StoredMemory, Wording
+
+
+class LostRaceForKey(Exception):
+    """Another transaction kept an answer under the same idempotency key first."""
+
+
+class LockedChannel:
+    """Implements `usecases.ports.ChannelWrite` on a connection that is inside a transaction."""
+
+    def __init__(self, connection: Connection, caller: Caller, channel: ChannelRef, row: Any) -> None:
+        self._connection = connection
+        self._caller = caller
+        self._channel = channel
+        self._id: str = row["id"]
+        self.epoch: str = row["epoch"]
+        self.seq: int = row["seq"]
+
+    @classmethod
+    async def lock(cls, connection: Connection, caller: Caller, channel: ChannelRef) -> "LockedChannel":
+        """Take the channel's lock, making the channel on its first write."""
+        names = (channel.project_id, channel.scope, channel.user_id)
+        row = await connection.fetchrow(statement("lock_channel"), *names)
+        if row is None:
+            await connection.execute(
+                statement("create_channel"),
+                channel.project_id,
+                str(uuid_utils.uuid7()),
+                channel.scope,
+                channel.user_id,
+            )
+            row = await connection.fetchrow(statement("lock_channel"), *names)
+        return cls(connection, caller, channel, row)
+
+    async def find_twin(
+        self, kind: Kind, absorb_key: bytes | None, *, but_not: str | None = None
+    ) -> StoredMemory | None:
+        """See `ChannelWrite.find_twin`."""
+        if absorb_key is None:
+            return None
+        row = await self._connection.fetchrow(
+            statement("find_twin"), self._channel.project_id, self._id, kind, absorb_key, but_not
+        )
+        return None if row is None else stored_of(row)
+
+    async def find(self, memory_id: str) -> StoredMemory | None:
+        """See `ChannelWrite.find`."""
+        row = await self._connection.fetchrow(
+            statement("find_in_channel"), self._channel.project_id, self._id, memory_id
+        )
+        return None if row is None else stored_of(row)
+
+    async def insert(
+        self,
+        memory_id: str,
+        kind: Kind,
+        wording: Wording,
+        source_thread_ids: Sequence[str],
+        created_at: datetime | None = None,
+    ) -> StoredMemory:
+        """See `ChannelWrite.insert`."""
+        return await self._change(
+            "insert_memory",
+            memory_id,
+            self._channel.scope,
+            kind,
+            wording.content,
+            source_thread_ids,
+            wording.absorb_key,
+            wording.canonical_version,
+            wording.terms,
+            wording.terms_version,
+            wording.space_id,
+            wording.embedding,
+            created_at,
+            *self._ledger(before=None, after=wording.content),
+        )
+
+    async def absorb(
+        self, twin: StoredMemory, wording: Wording, source_thread_ids: Sequence[str], absorbed_by: AbsorbedBy
+    ) -> StoredMemory:
+        """See `ChannelWrite.absorb`."""
+        return await self._change(
+            "absorb_memory",
+            twin.memory.id,
+            wording.content,
+            source_thread_ids,
+            wording.absorb_key,
+            wording.canonical_version,
+            wording.terms,
+            wording.terms_version,
+            wording.space_id,
+            wording.embedding,
+            absorbed_by,
+            *self._ledger(before=twin.memory.content, after=wording.content),
+        )
+
+    async def retire(self, target: StoredMemory, *, superseded_by: str | None = None) -> StoredMemory:
+        """See `ChannelWrite.retire`."""
+        return await self._change(
+            "retire_memory",
+            target.memory.id,
+            superseded_by,
+            "retired" if superseded_by is None else "superseded",
+            *self._ledger(before=target.memory.content, after=None),
+        )
+
+    async def restore(self, target: StoredMemory) -> StoredMemory:
+        """See `ChannelWrite.restore`."""
+        return await self._change(
+            "restore_memory", target.memory.id, *self._ledger(before=None, after=target.memory.content)
+        )
+
+    async def find_answer(self, key: str) -> KeptAnswer | None:
+        """See `ChannelWrite.find_answer`."""
+        row = await self._connection.fetchrow(
+            statement("find_answer"), self._caller.project_id, self._caller.user_id, key
+        )
+        return None if row is None else KeptAnswer(row["request_sha256"], row["answer"])
+
+    async def keep_answer(self, idempotency: Idempotency, memory_id: str, answer: str) -> None:
+        """See `ChannelWrite.keep_answer`."""
+        kept = await self._connection.fetchval(
+            statement("keep_answer"),
+            self._caller.project_id,
+            self._caller.user_id,
+            idempotency.key,
+            idempotency.request_sha256,
+            memory_id,
+            answer,
+        )
+        if kept is None:
+            raise LostRaceForKey
+
+    async def _change(self, name: str, *values: object) -> StoredMemory:
+        row = await self._connection.fetchrow(statement(name), self._channel.project_id, self._id, *values)
+        if row is None:
+            # The row was looked up under the same lock, so it cannot have gone.
+            raise RuntimeError(f"{name} changed no row")
+        self.seq = row["seq"]
+        return stored_of(row)
+
+    def _ledger(self, *, before: str | None, after: str | None) -> tuple[object, ...]:
+        key, provenance = self._caller.key, self._caller.provenance
+        return (
+            key.lane.id,
+            key.lane.name,
+            key.id,
+            provenance.run,
+            provenance.source_type,
+            provenance.source_id,
+            key.lane.trust.value,
+            provenance.triggered_by,
+            self._caller.request_id,
+            wording_sha256(before),
+            wording_sha256(after),
+        )

@@ -1,0 +1,62 @@
+-- name: lock_channel
+-- The one lock of a channel. FOR NO KEY UPDATE conflicts with itself, but not with the foreign key
+-- checks of rows that point here.
+-- $1 project, $2 scope, $3 user ('' in the project scope)
+select id::text, seq, epoch, clock_timestamp() as now
+  from channels
+ where project_id = $1 and scope = $2 and user_id = $3
+   for no key update;
+
+-- name: create_channel
+-- $1 project, $2 new id, $3 scope, $4 user
+insert into channels (project_id, id, scope, user_id)
+values ($1, $2, $3, $4)
+on conflict do nothing;
+
+-- name: find_channels
+-- The channels that one user can see: their own and the project's.
+-- $1 project, $2 user, $3 scopes
+select id::text, scope, seq, epoch, join_code
+  from channels
+ where project_id = $1
+   and ((scope = 'user' and user_id = $2) or (scope = 'project' and user_id = ''))
+   and scope = any($3::text[]);
+
+-- name: find_stream_heads
+-- The cursor is the seq from 60 s ago: whatever changed since then is sent again (realtime.md, Positions).
+-- $1 project, $2 user, $3 scopes
+select c.id::text, c.scope, c.seq, c.epoch, c.join_code,
+       coalesce((select min(m.seq) - 1 from memories m
+                  where m.project_id = c.project_id and m.channel_id = c.id
+                    and m.updated_at > clock_timestamp() - interval '60 seconds'), c.seq) as cursor
+  from channels c
+ where c.project_id = $1
+   and ((c.scope = 'user' and c.user_id = $2) or (c.scope = 'project' and c.user_id = ''))
+   and c.scope = any($3::text[]);
+
+-- name: list_snapshot
+-- Heads and rows in one statement, so that both are of one snapshot; a channel without rows still gives its
+-- head. One line per row, by createdAt and id, newest first; heads without rows come last.
+-- $1 project, $2 user, $3 scopes, $4 include retired, $5 before created_at (or null), $6 before id, $7 limit
+with heads as materialized (
+    select id, scope, seq, epoch, join_code from channels
+     where project_id = $1
+       and ((scope = 'user' and user_id = $2) or (scope = 'project' and user_id = ''))
+       and scope = any($3::text[])
+), page as (
+    select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at, m.updated_at, m.retired_at,
+           r.recalled_at
+      from memories m
+      left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
+     where m.project_id = $1 and m.channel_id = any(array(select id from heads))
+       and ($4 or m.retired_at is null)
+       and ($5::timestamptz is null or (m.created_at, m.id) < ($5, $6::uuid))
+     order by m.created_at desc, m.id desc
+     limit $7
+)
+select page.*, null::text as channel_id, null::text as channel_scope, null::bigint as seq, null::text as epoch,
+       null::text as join_code, false as is_head
+  from page
+union all
+select null, null, null, null, null, null, null, null, null, id::text, scope, seq, epoch, join_code, true from heads
+ order by is_head desc, created_at desc nulls first, id desc;

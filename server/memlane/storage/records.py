@@ -1,0 +1,52 @@
+"""Rows of the database as the objects of the domain."""
+
+from typing import Any
+
+from memlane.domain.caller import KeyRecord
+from memlane.domain.grant import Access, Grant
+from memlane.domain.lane import Lane, LaneMode, Trust
+from memlane.domain.memory import Memory, Position
+from memlane.usecases.ports import ChannelHead, StoredMemory
+
+
+def memory_of(row: Any) -> Memory:
+    """A row that has the columns of a memory."""
+    return Memory(
+        id=row["id"],
+        kind=row["kind"],
+        scope=row["scope"],
+        content=row["content"],
+        source_thread_ids=tuple(row["source_thread_ids"]),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        invalidated_at=row["retired_at"],
+        recalled_at=row["recalled_at"],
+    )
+
+
+def stored_of(row: Any) -> StoredMemory:
+    """A row that also has its seq and, where it was asked for, its absorb key."""
+    return StoredMemory(memory_of(row), row["seq"], row.get("absorb_key"))
+
+
+def head_of(row: Any, *, id_column: str = "id", scope_column: str = "scope") -> ChannelHead:
+    """A row of the channels table."""
+    return ChannelHead(row[id_column], row[scope_column], Position(row["epoch"], row["seq"]), row["join_code"])
+
+
+def key_of(row: Any) -> KeyRecord:
+    """A row of `find_key`."""
+    return KeyRecord(
+        id=row["id"],
+        short=row["short"],
+        secret_sha256=row["secret_sha256"],
+        organization_id=row["organization_id"],
+        organization=row["organization"],
+        plan_code=row["plan_code"],
+        project_id=row["project_id"],
+        project=row["project"],
+        lane=Lane(row["lane_id"], row["lane_name"], Trust(row["trust"]), LaneMode(row["mode"])),
+        grant=Grant(Access(row["user_access"]), Access(row["project_access"])),
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+    )

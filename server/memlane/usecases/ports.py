@@ -1,0 +1,373 @@
+"""What the use cases need from outside. `storage`, `embedding` and `auth` implement these."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from memlane.domain.caller import Caller, KeyRecord
+from memlane.domain.entitlement import Entitlement
+from memlane.domain.memory import AbsorbedBy, Kind, Memory, Position, Scope, Similar
+from memlane.domain.scoring import FusionWeights
+from memlane.domain.spaces import EmbeddingSpace
+
+T = TypeVar("T")
+
+Vector = list[float]
+"""A unit-length (L2 norm 1) embedding; adapters normalise."""
+
+
+class Clock(Protocol):
+    """The time, so that a test can move it."""
+
+    def now(self) -> datetime:
+        """The present moment, timezone-aware, in UTC."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors of one space.
+
+    Concurrency: every method may be called from many tasks of one event loop. Every call ends within its
+    time limit (3 s in all by default, retries included), and every queue inside is bounded.
+
+    Raises (from each embed call):
+        EmbedderUnavailable: The provider is down, slow, answers rubbish, or its queue is full.
+    """
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of every vector that this embedder returns."""
+        ...
+
+    @property
+    def close_similarity(self) -> float:
+        """The cosine from which two documents of this model count as close (for `similar` in answers)."""
+        ...
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed texts to be stored, in order. Texts over the model's window are cut, never refused."""
+        ...
+
+    async def embed_query(self, text: str) -> Vector:
+        """Embed a search query; some models want another input for it than for a document."""
+        ...
+
+    async def probe(self) -> None:
+        """Ask for one vector.
+
+        Raises:
+            EmbedderUnavailable: No answer yet; the caller may go on and try later.
+            Misconfigured: It answers, with another dimension or model than configured.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Free connections and threads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRef:
+    """Names one channel: a project's user, or the project itself (``user_id`` is then empty)."""
+
+    project_id: str
+    scope: Scope
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHead:
+    """A channel's present position and the code of its stream topic."""
+
+    id: str
+    scope: Scope
+    position: Position
+    join_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A memory's text with all that is derived from it, made before the channel's lock is taken."""
+
+    content: str
+    absorb_key: bytes | None
+    canonical_version: int
+    terms: Sequence[str]
+    terms_version: int
+    space_id: int
+    embedding: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """A caller's idempotency key and the hash of the request that it stands for."""
+
+    key: str
+    request_sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """The first answer to an idempotency key, as JSON, and the hash of its request."""
+
+    request_sha256: bytes
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
+    """A row: the memory, the seq of its latest change, and what it is absorbed by."""
+
+    memory: Memory
+    seq: int
+    absorb_key: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """A recalled memory and its confidence, 0 to 1."""
+
+    memory: Memory
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedMemory:
+    """A memory and the user whose it is; empty in the project scope."""
+
+    memory: Memory
+    user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One write as the ledger tells it. Hashes are SHA-256 of the wording before and after, in hex."""
+
+    operation: str
+    absorbed_by: str | None
+    lane: str
+    key_id: str | None
+    run: str
+    source_type: str
+    source_id: str
+    source_trust: str
+    triggered_by: str
+    request_id: str
+    written_at: datetime
+    seq: int
+    before_sha256: str | None
+    after_sha256: str | None
+
+
+class ChannelWrite(Protocol):
+    """A write transaction that holds its channel's lock. Each change takes the next seq and a ledger row."""
+
+    @property
+    def epoch(self) -> str:
+        """The channel's epoch."""
+        ...
+
+    @property
+    def seq(self) -> int:
+        """The channel's seq after the latest change of this transaction."""
+        ...
+
+    async def find_twin(
+        self, kind: Kind, absorb_key: bytes | None, *, but_not: str | None = None
+    ) -> StoredMemory | None:
+        """The live memory of this kind that says the same; None for a key of None."""
+        ...
+
+    async def find(self, memory_id: str) -> StoredMemory | None:
+        """A row of this channel, live or retired."""
+        ...
+
+    async def insert(
+        self,
+        memory_id: str,
+        kind: Kind,
+        wording: Wording,
+        source_thread_ids: Sequence[str],
+        created_at: datetime | None = None,
+    ) -> StoredMemory:
+        """Make a new row; ``created_at`` only for one that comes from elsewhere."""
+        ...
+
+    async def absorb(
+        self, twin: StoredMemory, wording: Wording, source_thread_ids: Sequence[str], absorbed_by: AbsorbedBy
+    ) -> StoredMemory:
+        """Give the twin the newer wording; the earlier one stays as a revision."""
+        ...
+
+    async def retire(self, target: StoredMemory, *, superseded_by: str | None = None) -> StoredMemory:
+        """Retire a live row."""
+        ...
+
+    async def restore(self, target: StoredMemory) -> StoredMemory:
+        """Make a retired row live again."""
+        ...
+
+    async def find_answer(self, key: str) -> KeptAnswer | None:
+        """The answer kept for this user's idempotency key, if it is younger than 24 h."""
+        ...
+
+    async def keep_answer(self, idempotency: Idempotency, memory_id: str, answer: str) -> None:
+        """Keep an answer with the write. Losing a race for the key runs the transaction again."""
+        ...
+
+
+class Store(Protocol):
+    """The memories and all that belongs to them.
+
+    Every call ends within its time limits.
+
+    Raises (from each call):
+        StorageUnavailable: The database is down, slow or out of connections.
+    """
+
+    async def in_channel(self, caller: Caller, channel: ChannelRef, act: Callable[[ChannelWrite], Awaitable[T]]) -> T:
+        """Run ``act`` under the channel's lock in one transaction; it may run again after a lost race."""
+        ...
+
+    async def space_id(self, space: EmbeddingSpace) -> int:
+        """The number of an embedding space, made on first sight."""
+        ...
+
+    async def find_similar(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        *,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+    ) -> tuple[Similar, ...]:
+        """At most 3 close live neighbours, nearest first."""
+        ...
+
+    async def find_answer(self, project_id: str, user_id: str, key: str) -> KeptAnswer | None:
+        """As `ChannelWrite.find_answer`, before any work is done."""
+        ...
+
+    async def find(self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str) -> StoredMemory | None:
+        """A row that this user can see in these scopes, live or retired."""
+        ...
+
+    async def heads(self, project_id: str, user_id: str, scopes: Sequence[Scope]) -> tuple[ChannelHead, ...]:
+        """The channels of these scopes, made where they do not exist yet."""
+        ...
+
+    async def stream_heads(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope]
+    ) -> tuple[tuple[ChannelHead, int], ...]:
+        """As `heads`, each with the seq that the channel had 60 s ago (a token's cursor, realtime.md)."""
+        ...
+
+    async def list_memories(
+        self,
+        project_id: str,
+        user_id: str,
+        scopes: Sequence[Scope],
+        *,
+        include_retired: bool,
+        before: tuple[datetime, str] | None,
+        limit: int,
+    ) -> tuple[tuple[ChannelHead, ...], list[Memory]]:
+        """Heads and rows of one snapshot, newest first."""
+        ...
+
+    async def recall(
+        self,
+        project_id: str,
+        user_id: str,
+        scopes: Sequence[Scope],
+        *,
+        space_id: int | None,
+        embedding: Vector | None,
+        terms: Sequence[str],
+        weights: FusionWeights,
+        kind: Kind | None,
+        min_score: float,
+        limit: int,
+    ) -> list[ScoredMemory]:
+        """The best live rows by fused score, highest first."""
+        ...
+
+    async def present_ids(self, project_id: str, memory_ids: Sequence[str]) -> frozenset[str]:
+        """Which of these ids the project has already, live or retired."""
+        ...
+
+    async def export_page(self, project_id: str, after: str | None, limit: int) -> list[ExportedMemory]:
+        """A project's memories of every user in order of id, live and retired."""
+        ...
+
+    async def provenance(self, project_id: str, memory_id: str) -> list[LedgerEntry]:
+        """The ledger of one memory, oldest first, at most 1,000 rows."""
+        ...
+
+    async def end_stream_sessions(self, project_id: str, user_id: str) -> None:
+        """End every stream session of the user that began before now."""
+        ...
+
+    async def ping(self) -> None:
+        """Ask the database for an answer."""
+        ...
+
+
+class KeyStore(Protocol):
+    """Runtime keys by their public short id."""
+
+    async def find_key(self, short: str) -> KeyRecord | None:
+        """The key, whatever its state; None when there is none."""
+        ...
+
+
+class EntitlementSource(Protocol):
+    """What an organization is entitled to, by license or by plan."""
+
+    async def resolve(self, organization_id: str, organization: str) -> Entitlement:
+        """The entitlement of an organization.
+
+        Raises:
+            EntitlementUnresolved: It cannot be told now: deny.
+        """
+        ...
+
+
+class RecallMarks(Protocol):
+    """Marks memories as recalled, off the request path."""
+
+    def mark(self, project_id: str, memory_ids: Sequence[str], at: datetime) -> None:
+        """Note the recall; never waits, never fails. A full queue drops the mark and counts it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTicket:
+    """A join token and the code of the topic that it opens."""
+
+    token: str
+    join_code: str
+
+
+class JoinTokens(Protocol):
+    """Signs what lets a browser join its own topics."""
+
+    def mint(self, caller: Caller, head: ChannelHead, *, cursor: int, now: datetime) -> StreamTicket:
+        """A token for one channel from ``cursor`` on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """All that the use cases work with, handed over by `app`."""
+
+    store: Store
+    keys: KeyStore
+    entitlements: EntitlementSource
+    embedder: Embedder
+    recalls: RecallMarks
+    join_tokens: JoinTokens
+    clock: Clock

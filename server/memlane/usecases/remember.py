@@ -1,0 +1,46 @@
+"""Save a memory: a new row, or absorbed by the live one that says the same."""
+
+from memlane.domain.caller import Caller
+from memlane.domain.memory import Draft, WriteOutcome
+from memlane.observability import metrics
+from memlane.usecases.access import require_scope
+from memlane.usecases.idempotency import first_answer, write_once
+from memlane.usecases.ports import ChannelWrite, Idempotency, Services, Wording
+from memlane.usecases.saving import channel_of, close_neighbours, store_or_absorb
+from memlane.usecases.wording import derive_wordings
+
+
+async def remember(
+    services: Services, caller: Caller, draft: Draft, idempotency: Idempotency | None = None
+) -> WriteOutcome:
+    """Save a draft.
+
+    Raises:
+        Denied: The lane or the grant forbids it.
+        IdempotencyConflict: The key was used with another request.
+        EmbedderUnavailable: Nothing was written.
+        StorageUnavailable: Whether it was written is unknown only if the commit was under way; a retry with the
+            same idempotency key is safe.
+    """
+    require_scope(caller, draft.scope, needs_write=True)
+    answered = await first_answer(services, caller, idempotency)
+    if answered is not None:
+        return answered
+    (wording,) = await derive_wordings(services, caller, [draft])
+    return await save_wording(services, caller, draft, wording, idempotency)
+
+
+async def save_wording(
+    services: Services, caller: Caller, draft: Draft, wording: Wording, idempotency: Idempotency | None = None
+) -> WriteOutcome:
+    """Save a draft whose wording is derived already. Raises as `remember`."""
+    channel = channel_of(caller, draft.scope)
+    similar = await close_neighbours(services, channel, draft, wording)
+
+    async def act(write: ChannelWrite) -> WriteOutcome:
+        twin = await write.find_twin(draft.kind, wording.absorb_key)
+        return await store_or_absorb(write, draft, wording, similar, twin)
+
+    outcome = await write_once(services, caller, channel, idempotency, act)
+    metrics.WRITES.labels("absorbed" if outcome.absorbed else "created").inc()
+    return outcome

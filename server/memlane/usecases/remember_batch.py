@@ -1,0 +1,60 @@
+"""Save several memories in one call; each is its own write with its own outcome."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from memlane.domain.caller import Caller
+from memlane.domain.errors import MemlaneError, StorageUnavailable, Unavailable
+from memlane.domain.memory import Draft, WriteOutcome
+from memlane.usecases.access import require_scope
+from memlane.usecases.ports import Services
+from memlane.usecases.remember import save_wording
+from memlane.usecases.wording import derive_wordings
+
+CHUNK = 16
+"""Texts that are embedded in one call: each call has the embedder's whole time limit."""
+BATCH_SECONDS = 9.0
+"""No new chunk is begun after this: with the work under way the answer stays under the 15 s of rest.md."""
+
+
+async def remember_batch(
+    services: Services,
+    caller: Caller,
+    drafts: Sequence[Draft],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> list[WriteOutcome | MemlaneError]:
+    """Save drafts in order. A write that fails gives its error in place of an outcome and stops no other.
+
+    Raises:
+        Denied: The lane or the grant forbids one of them; then none is written.
+        Unavailable: The embedder or the database did not answer for any of them; then none is written.
+    """
+    for draft in drafts:
+        require_scope(caller, draft.scope, needs_write=True)
+    began = monotonic()
+    outcomes: list[WriteOutcome | MemlaneError] = []
+    for start in range(0, len(drafts), CHUNK):
+        chunk = drafts[start : start + CHUNK]
+        if monotonic() - began > BATCH_SECONDS:
+            outcomes += [StorageUnavailable("The batch took too long; send this memory again.")] * len(chunk)
+        else:
+            outcomes += await _remember_chunk(services, caller, chunk)
+    if all(isinstance(outcome, Unavailable) for outcome in outcomes) and isinstance(outcomes[0], Unavailable):
+        raise outcomes[0]
+    return outcomes
+
+
+async def _remember_chunk(
+    services: Services, caller: Caller, chunk: Sequence[Draft]
+) -> list[WriteOutcome | MemlaneError]:
+    try:
+        wordings = await derive_wordings(services, caller, chunk)
+    except Unavailable as fault:
+        return [fault] * len(chunk)
+    outcomes: list[WriteOutcome | MemlaneError] = []
+    for draft, wording in zip(chunk, wordings, strict=True):
+        try:
+            outcomes.append(await save_wording(services, caller, draft, wording))
+        except MemlaneError as fault:
+            outcomes.append(fault)
+    return outcomes

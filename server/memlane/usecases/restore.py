@@ -1,0 +1,40 @@
+"""Bring a retired memory back."""
+
+from memlane.domain.caller import Caller
+from memlane.domain.errors import MemoryNotFound
+from memlane.domain.memory import Position, WriteOutcome
+from memlane.observability import metrics
+from memlane.usecases.access import require_some
+from memlane.usecases.forget import find_writable
+from memlane.usecases.ports import ChannelWrite, Services
+from memlane.usecases.saving import channel_of
+
+
+async def restore(services: Services, caller: Caller, memory_id: str) -> WriteOutcome:
+    """Make a retired row live again, unless a live row says the same: then that one is the answer, unchanged.
+
+    Restoring a live row changes nothing.
+
+    Raises:
+        Denied, MemoryNotFound, StorageUnavailable: As in `forget`.
+    """
+    require_some(caller, needs_write=True)
+    target = await find_writable(services, caller, memory_id)
+
+    async def act(write: ChannelWrite) -> tuple[WriteOutcome, bool]:
+        present = await write.find(memory_id)
+        if present is None:
+            raise MemoryNotFound
+        if present.memory.live:
+            return WriteOutcome(present.memory, Position(write.epoch, write.seq)), False
+        twin = await write.find_twin(present.memory.kind, present.absorb_key)
+        if twin is not None:
+            position = Position(write.epoch, write.seq)
+            return WriteOutcome(twin.memory, position, absorbed=True, absorbed_by="form"), False
+        restored = await write.restore(present)
+        return WriteOutcome(restored.memory, Position(write.epoch, restored.seq)), True
+
+    outcome, changed = await services.store.in_channel(caller, channel_of(caller, target.memory.scope), act)
+    if changed:
+        metrics.WRITES.labels("restored").inc()
+    return outcome

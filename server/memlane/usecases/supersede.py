@@ -1,0 +1,61 @@
+"""Replace a memory: the old row is retired and the new one made in one transaction."""
+
+from memlane.domain.caller import Caller
+from memlane.domain.errors import KindMismatch, MemoryNotFound
+from memlane.domain.memory import Draft, WriteOutcome
+from memlane.observability import metrics
+from memlane.usecases.access import require_scope
+from memlane.usecases.idempotency import first_answer, write_once
+from memlane.usecases.ports import ChannelWrite, Idempotency, Services, StoredMemory
+from memlane.usecases.saving import channel_of, close_neighbours, new_memory_id, store_or_absorb
+from memlane.usecases.wording import derive_wordings
+
+
+async def supersede(
+    services: Services, caller: Caller, target_id: str, draft: Draft, idempotency: Idempotency | None = None
+) -> WriteOutcome:
+    """Replace the live memory ``target_id`` by a draft of the same scope and kind.
+
+    The answer's memory has a new id, or is another live memory that says the same; the target itself is no
+    candidate for absorbing.
+
+    Raises:
+        Denied: The lane or the grant forbids it.
+        MemoryNotFound: No live memory of that id in that scope is visible to this caller.
+        KindMismatch: The target is of another kind.
+        IdempotencyConflict, EmbedderUnavailable, StorageUnavailable: As in `remember`.
+    """
+    require_scope(caller, draft.scope, needs_write=True)
+    answered = await first_answer(services, caller, idempotency)
+    if answered is not None:
+        return answered
+    # A target that is not there needs no embedding; the decision that counts is made again under the lock.
+    _check_target(
+        await services.store.find(caller.project_id, caller.user_id, (draft.scope,), target_id),
+        draft,
+        target_id,
+    )
+    (wording,) = await derive_wordings(services, caller, [draft])
+    channel = channel_of(caller, draft.scope)
+    similar = await close_neighbours(services, channel, draft, wording, but_not=target_id)
+
+    async def act(write: ChannelWrite) -> WriteOutcome:
+        target = _check_target(await write.find(target_id), draft, target_id)
+        twin = await write.find_twin(draft.kind, wording.absorb_key, but_not=target_id)
+        successor = new_memory_id() if twin is None else twin.memory.id
+        await write.retire(target, superseded_by=successor)
+        return await store_or_absorb(write, draft, wording, similar, twin, superseding=target_id, new_id=successor)
+
+    outcome = await write_once(services, caller, channel, idempotency, act)
+    metrics.WRITES.labels("superseded").inc()
+    return outcome
+
+
+def _check_target(target: StoredMemory | None, draft: Draft, target_id: str) -> StoredMemory:
+    if target is None or not target.memory.live:
+        raise MemoryNotFound(f"No live memory {target_id} of scope {draft.scope} is visible to this caller.")
+    if target.memory.kind != draft.kind:
+        raise KindMismatch(
+            f"The memory is {target.memory.kind}; it can be superseded only by one of the same kind, not {draft.kind}."
+        )
+    return target

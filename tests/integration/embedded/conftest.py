@@ -1,0 +1,33 @@
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memlane.embedded.binaries import PostgresVersion
+from support.postgres import VERSIONS, postgres
+
+__all__ = ["postgres"]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A short, empty folder that any user can enter; pytest's own lies too deep for a socket."""
+    folder = Path(tempfile.mkdtemp(prefix="mlt-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(params=VERSIONS, ids=lambda v: f"pg{v}")
+def version(request: pytest.FixtureRequest) -> PostgresVersion:
+    chosen: PostgresVersion = request.param
+    return chosen
+
+
+@pytest.fixture
+def root_only() -> None:
+    if os.geteuid():
+        pytest.skip("only root has to lend an identity")
