@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from memlane.domain.errors import Misconfigured
 
 DeploymentMode = Literal["self_hosted", "managed"]
+Role = Literal["api", "gateway", "worker"]
+DEFAULT_PORTS: Mapping[Role, int] = {"api": 4201, "gateway": 4401, "worker": 4501}
 EXIT_MISCONFIGURED = 78
 """EX_CONFIG of sysexits.h: waiting will not mend it."""
 JOIN_SECRET_BYTES = 32
@@ -53,6 +55,8 @@ class Settings:
     metrics_port: int | None = None
     log_level: str = "INFO"
     session_hours: int = 24
+    drain_seconds: float = 0.0
+    allowed_origins: frozenset[str] | None = None
 
 
 class _Reader:
@@ -83,39 +87,48 @@ class _Reader:
             return default
 
 
-def load_settings(environment: Mapping[str, str], *, role: str = "memlane api") -> Settings:
+def load_settings(environment: Mapping[str, str], *, command: str = "memlane api", role: Role = "api") -> Settings:
     """Read and check all settings of a server process.
 
     Args:
         environment: The process's variables.
-        role: The command they are for, named in the faults.
+        command: What they are for, named in the faults.
+        role: Which settings are required: only `api` needs an embedder, and `gateway` needs Redis.
 
     Raises:
         ConfigurationFaults: With every fault, not only the first.
     """
     read = _Reader(environment)
-    mode = read.parsed("MEMLANE_DEPLOYMENT_MODE", _one_of("self_hosted", "managed"), "", required_for=role)
-    self_hosted = f"{role} when MEMLANE_DEPLOYMENT_MODE is self_hosted" if mode == "self_hosted" else None
-    database_url = read.parsed("DATABASE_URL", _url("postgresql", "postgres"), "", required_for=role)
-    embeddings_url = read.parsed("MEMORY_EMBEDDINGS_URL", _url("http", "https", "local"), "", required_for=role)
+    mode = read.parsed("MEMLANE_DEPLOYMENT_MODE", _one_of("self_hosted", "managed"), "", required_for=command)
+    self_hosted = f"{command} when MEMLANE_DEPLOYMENT_MODE is self_hosted" if mode == "self_hosted" else None
+    embedder_for = command if role == "api" else None
+    database_url = read.parsed("DATABASE_URL", _url("postgresql", "postgres"), "", required_for=command)
+    embeddings_url = read.parsed("MEMORY_EMBEDDINGS_URL", _url("http", "https", "local"), "", required_for=embedder_for)
     settings = Settings(
         database_url=database_url,
         deployment_mode="managed" if mode == "managed" else "self_hosted",
-        join_secrets=read.parsed("MEMLANE_JOIN_SECRETS", _join_secrets, "", required_for=role),
+        join_secrets=read.parsed("MEMLANE_JOIN_SECRETS", _join_secrets, "", required_for=command),
         embeddings_url=embeddings_url,
-        embedding_model=read.text("MEMORY_EMBEDDING_MODEL", required_for=role) or "",
-        embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=role),
+        embedding_model=read.text("MEMORY_EMBEDDING_MODEL", required_for=embedder_for) or "",
+        embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=embedder_for),
         embeddings_api_key=read.text("MEMORY_EMBEDDINGS_API_KEY"),
         license=read.text("MEMLANE_LICENSE", required_for=self_hosted),
         license_keys=read.text("MEMLANE_LICENSE_KEYS", required_for=self_hosted),
-        redis_url=read.parsed("REDIS_URL", _optional_url("redis", "rediss", "unix"), None),
+        redis_url=read.parsed(
+            "REDIS_URL",
+            _optional_url("redis", "rediss", "unix"),
+            None,
+            required_for=command if role == "gateway" else None,
+        ),
         database_pool=read.parsed("MEMLANE_DATABASE_POOL", _whole(1, 500), 16),
         behind_pooler=read.parsed("MEMLANE_DATABASE_POOLER", _one_of("none", "transaction"), "none") == "transaction",
         host=read.text("MEMLANE_HOST") or "0.0.0.0",  # noqa: S104 - see Settings.host
-        port=read.parsed("MEMLANE_PORT", _whole(1, 65535), 4201),
+        port=read.parsed("MEMLANE_PORT", _whole(1, 65535), DEFAULT_PORTS[role]),
         metrics_port=read.parsed("MEMLANE_METRICS_PORT", _whole(1, 65535), None),
         log_level=read.parsed("MEMLANE_LOG_LEVEL", _one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO"),
         session_hours=read.parsed("MEMLANE_SESSION_HOURS", _whole(1, 24 * 30), 24),
+        drain_seconds=read.parsed("MEMLANE_DRAIN_SECONDS", _whole(0, 300), 5),
+        allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
     )
     if read.faults:
         raise ConfigurationFaults(read.faults)
@@ -158,6 +171,15 @@ def _url(*schemes: str) -> Callable[[str], str]:
 
 def _optional_url(*schemes: str) -> Callable[[str], str | None]:
     return _url(*schemes)
+
+
+def _origins(text: str) -> frozenset[str] | None:
+    if text == "*":
+        return None
+    origins = frozenset(origin.strip().rstrip("/") for origin in text.split(","))
+    for origin in origins:
+        _url("http", "https")(origin)
+    return origins
 
 
 def _join_secrets(text: str) -> str:

@@ -22,9 +22,7 @@ import pytest_asyncio
 from memlane.embedded.binaries import PostgresVersion
 from memlane.embedded.postgres import DEFAULT_VERSION, EmbeddedPostgres
 
-VERSIONS = tuple(
-    cast("PostgresVersion", int(word)) for word in os.environ.get("MEMLANE_TEST_PG", "16,18").split(",")
-)
+VERSIONS = tuple(cast("PostgresVersion", int(word)) for word in os.environ.get("MEMLANE_TEST_PG", "16,18").split(","))
 
 Prepare = Callable[[str], Awaitable[None]]
 """Prepares the database behind a connection string, for example by migrating it, and leaves no connection."""

@@ -26,6 +26,7 @@ from jwt.exceptions import InvalidKeyError
 from memlane.auth._compact import as_second, read_header, read_object, verified_payload
 from memlane.domain.errors import Misconfigured
 from memlane.domain.grant import Access, Grant
+from memlane.domain.stream import JoinClaims
 
 ALGORITHM: Final = "HS256"
 SECRET_BYTES_MIN: Final = 32
@@ -66,40 +67,6 @@ class JoinTokenRejected(Exception):
     def __init__(self, reason: JoinTokenFault) -> None:
         self.reason = reason
         super().__init__(f"The join token was rejected: {reason.value}.")
-
-
-@dataclass(frozen=True, slots=True)
-class JoinClaims:
-    """What a join token is bound to.
-
-    Attributes:
-        organization: The organization, 1 to 128 of letters, digits, ``.``, ``_``, ``:`` and ``-``; so are
-            project, key_id, lane, join_code, epoch and session_id.
-        project: The project.
-        user: The app user's id, 1 to 256 characters, opaque.
-        scope: Which of the two channels this token may join.
-        grant: The grant of the call that asked for it.
-        key_id: The runtime key of that call.
-        lane: That key's lane.
-        join_code: The code in the channel's topic.
-        epoch: The channel's epoch when the token was made.
-        cursor: The channel's seq to read from, 0 to 2**63 - 1.
-        issued_at: When it was made, UTC, in whole seconds.
-        session_id: The stream session, unique to this token.
-    """
-
-    organization: str
-    project: str
-    user: str
-    scope: Literal["user", "project"]
-    grant: Grant
-    key_id: str
-    lane: str
-    join_code: str
-    epoch: str
-    cursor: int
-    issued_at: datetime
-    session_id: str
 
 
 def parse_join_secrets(text: str) -> tuple[bytes, ...]:

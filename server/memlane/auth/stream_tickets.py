@@ -3,8 +3,10 @@
 from datetime import datetime
 from uuid import uuid4
 
-from memlane.auth.join_tokens import JoinClaims, JoinTokens
+from memlane.auth.join_tokens import JoinTokenRejected, JoinTokens
 from memlane.domain.caller import Caller
+from memlane.domain.errors import TokenRejected
+from memlane.domain.stream import JoinClaims
 from memlane.usecases.ports import ChannelHead, StreamTicket
 
 
@@ -31,3 +33,10 @@ class StreamTickets:
             session_id=uuid4().hex,
         )
         return StreamTicket(self._tokens.mint(claims), head.join_code)
+
+    def verify(self, token: str) -> JoinClaims:
+        """See `usecases.ports.JoinTokens.verify`."""
+        try:
+            return self._tokens.verify(token)
+        except JoinTokenRejected as fault:
+            raise TokenRejected(fault.reason.value) from fault

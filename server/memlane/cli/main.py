@@ -5,12 +5,13 @@ import sys
 import click
 
 from memlane import __version__
+from memlane.cli.bench import bench
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
 from memlane.cli.keys import keys
 from memlane.cli.license import license_group
 from memlane.cli.migrate import migrate_command
-from memlane.cli.serve import api
+from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
 from memlane.domain.errors import MemlaneError, Misconfigured
@@ -26,9 +27,12 @@ def cli() -> None:
 
 
 cli.add_command(api)
+cli.add_command(bench)
 cli.add_command(dev)
 cli.add_command(doctor)
 cli.add_command(export_command)
+cli.add_command(gateway)
+cli.add_command(worker)
 cli.add_command(import_command)
 cli.add_command(keys)
 cli.add_command(license_group)

@@ -1,4 +1,4 @@
-"""`memlane api`: REST for a deployment."""
+"""`memlane api`, `memlane gateway` and `memlane worker`: the roles of a deployment."""
 
 import os
 import socket
@@ -9,29 +9,60 @@ import click
 
 from memlane.app import Process, application, build
 from memlane.cli.server import bound_socket, run_loop, serve, serve_metrics
-from memlane.config import Settings, load_settings
+from memlane.config import Role, Settings, load_settings
 from memlane.domain.errors import Misconfigured
 from memlane.observability.logs import set_up_logs
 
+ALL_ROLES: frozenset[Role] = frozenset({"api", "gateway", "worker"})
+
+_HOST = click.option("--host", default=None, help="Address to listen on. Default: MEMLANE_HOST or 0.0.0.0.")
+_PORT = click.option(
+    "--port", type=click.IntRange(1, 65535), default=None, help="Default: MEMLANE_PORT, or the role's own."
+)
+
 
 @click.command()
-@click.option("--host", default=None, help="Address to listen on. Default: MEMLANE_HOST or 0.0.0.0.")
-@click.option("--port", type=click.IntRange(1, 65535), default=None, help="Default: MEMLANE_PORT or 4201.")
+@_HOST
+@_PORT
 def api(host: str | None, port: int | None) -> None:
-    """Serve REST, configured by the environment.
+    """Serve REST, configured by the environment; port 4201 by default.
 
     Refuses to start, with exit code 78 and every fault at once, when a setting is missing or wrong, or when the
     embedder answers with another dimension than configured.
     """
-    settings = load_settings(os.environ)
+    _run_role("api", host, port)
+
+
+@click.command()
+@_HOST
+@_PORT
+def gateway(host: str | None, port: int | None) -> None:
+    """Serve the live stream; port 4401 by default. Needs REDIS_URL, and no embedder."""
+    _run_role("gateway", host, port)
+
+
+@click.command()
+@_HOST
+@_PORT
+def worker(host: str | None, port: int | None) -> None:
+    """Run the sweeps; port 4501 by default, for health alone. Any number may run."""
+    _run_role("worker", host, port)
+
+
+def _run_role(role: Role, host: str | None, port: int | None) -> None:
+    settings = load_settings(os.environ, command=f"memlane {role}", role=role)
     set_up_logs(settings.log_level)
     bound = bound_socket(host or settings.host, port or settings.port)
     serve_metrics(settings.metrics_port, settings.host)
-    sys.exit(run_loop(lambda: serve_process(settings, bound)))
+    sys.exit(run_loop(lambda: serve_process(settings, bound, frozenset({role}))))
 
 
 async def serve_process(
-    settings: Settings, bound: socket.socket, *, on_ready: Callable[[], Awaitable[None]] | None = None
+    settings: Settings,
+    bound: socket.socket,
+    roles: frozenset[Role] = ALL_ROLES,
+    *,
+    on_ready: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     """Build the process and serve until a signal.
 
@@ -50,8 +81,8 @@ async def serve_process(
             refused.append(fault)
             raise
 
-    process = build(settings)
-    started = await serve(application(process, start), bound, on_ready=on_ready)
+    process = build(settings, roles)
+    started = await serve(application(process, start), bound, on_ready=on_ready, drain=process.drain)
     if refused:
         raise refused[0]
     return 0 if started else 1

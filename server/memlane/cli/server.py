@@ -14,6 +14,8 @@ from starlette.applications import Starlette
 
 from memlane.domain.errors import Misconfigured
 from memlane.observability import metrics
+from memlane.phoenix.frames import MAX_FRAME_BYTES
+from memlane.realtime.wire import StreamSocketProtocol
 
 GRACE_SECONDS = 10
 """Longest wait for requests under way when the process is told to stop."""
@@ -24,15 +26,27 @@ T = TypeVar("T")
 class Server(uvicorn.Server):
     """uvicorn's server that tells when it is ready, and returns after a signal so that we can close in order."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], Awaitable[None]] | None = None,
+        drain: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._drain = drain
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
         await super().startup(sockets=sockets)
         if self.started and not self.should_exit and self._on_ready is not None:
             await self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain while the listener is still open; uvicorn would cut every socket at once."""
+        if self._drain is not None and not self.force_exit:
+            await self._drain()
+        await super().shutdown(sockets=sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,25 +87,38 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def serve(app: Starlette, bound: socket.socket, *, on_ready: Callable[[], Awaitable[None]] | None = None) -> bool:
+async def serve(
+    app: Starlette,
+    bound: socket.socket,
+    *,
+    on_ready: Callable[[], Awaitable[None]] | None = None,
+    drain: Callable[[], Awaitable[None]] | None = None,
+) -> bool:
     """Serve until a signal.
 
     Returns:
         Whether start-up succeeded.
     """
-    server = server_of(app, on_ready)
+    server = server_of(app, on_ready, drain)
     await server.serve(sockets=[bound])
     return server.started
 
 
-def server_of(app: Starlette, on_ready: Callable[[], Awaitable[None]] | None = None) -> Server:
+def server_of(
+    app: Starlette,
+    on_ready: Callable[[], Awaitable[None]] | None = None,
+    drain: Callable[[], Awaitable[None]] | None = None,
+) -> Server:
     """The server of an application, as every role runs it."""
     return Server(
         uvicorn.Config(
             app,
             http="httptools",
-            ws="websockets-sansio",
+            ws=StreamSocketProtocol,
+            ws_max_size=MAX_FRAME_BYTES,
             ws_per_message_deflate=False,
+            # The client's heartbeat is the protocol's own; a reader that has stalled is given time to come back.
+            ws_ping_interval=None,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -99,6 +126,7 @@ def server_of(app: Starlette, on_ready: Callable[[], Awaitable[None]] | None = N
             timeout_graceful_shutdown=GRACE_SECONDS,
         ),
         on_ready,
+        drain,
     )
 
 

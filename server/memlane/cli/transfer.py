@@ -24,6 +24,7 @@ from memlane.storage.store import PostgresStore
 from memlane.storage.tenants import Tenants
 from memlane.usecases.import_memories import ImportCount, ImportedMemory, import_memories
 from memlane.usecases.ports import ExportedMemory
+from memlane.usecases.silent_hints import SilentHints
 
 PAGE = 500
 """Rows of one export page."""
@@ -58,7 +59,7 @@ def export_command(project: str, out: Path) -> None:
 
     async def act(pool: Pool) -> int:
         found = await project_named(Tenants(pool), project)
-        store = PostgresStore(pool)
+        store = PostgresStore(pool, SilentHints())
         with _opened(out) as file, _progress() as bar:
             after, written = _resume_point(file)
             task = bar.add_task("exporting", total=await store.count_memories(found.id), completed=written)
@@ -82,19 +83,22 @@ def import_command(project: str, file: Path) -> None:
     Repeating it changes nothing: a broken import is simply run again. The whole file is checked first; when a
     line is bad, nothing is written. Needs the settings of `memlane api`, as texts are embedded anew.
     """
-    settings = load_settings(os.environ, role="memlane import")
+    settings = load_settings(os.environ, command="memlane import")
     total = _check(file)
 
     async def run() -> ImportCount:
-        process = build(settings)
+        process = build(settings, frozenset({"api"}))
         try:
             tenants = Tenants(process.pool)
             operator = await operator_of(tenants, await project_named(tenants, project), f"import-{uuid7()}")
             count = ImportCount()
+            services = process.services
+            if services is None:
+                raise RuntimeError("the role api has services")
             with file.open("rb") as lines, _progress() as bar:
                 task = bar.add_task("importing", total=total)
                 for chunk in _chunks(lines):
-                    count = count.plus(await import_memories(process.services, operator, chunk))
+                    count = count.plus(await import_memories(services, operator, chunk))
                     bar.update(task, advance=len(chunk))
             return count
         finally:

@@ -13,6 +13,8 @@ MemlaneError
 │   ├── KindMismatch          MEMORY_KIND_MISMATCH
 │   └── IdempotencyConflict   IDEMPOTENCY_CONFLICT
 ├── PayloadTooLarge           PAYLOAD_TOO_LARGE
+├── TokenRejected             TOKEN_REJECTED (never shown: every reason is answered alike)
+├── Misconfigured             MISCONFIGURED (ends the process)
 └── Unavailable               (retryable; a dependency is down: denied, never allowed)
     ├── EntitlementUnresolved ENTITLEMENT_UNRESOLVED
     ├── EmbedderUnavailable   EMBEDDER_UNAVAILABLE
@@ -144,6 +146,12 @@ class StorageUnavailable(Unavailable):
     """The database does not answer; try again."""
 
     code = "STORAGE_UNAVAILABLE"
+
+
+class TokenRejected(MemlaneError):
+    """The join token is not one of ours."""
+
+    code = "TOKEN_REJECTED"
 
 
 class Misconfigured(MemlaneError):

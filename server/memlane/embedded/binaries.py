@@ -39,6 +39,11 @@ class Binaries:
         return str(self.root / "bin" / "postgres")
 
     @property
+    def pg_config(self) -> str:
+        """A program that tells where the installation is."""
+        return str(self.root / "bin" / "pg_config")
+
+    @property
     def catalog(self) -> str:
         """A file that initdb reads: who can read it can read the installation."""
         return str(self.root / "share" / "postgresql" / "postgres.bki")

@@ -33,7 +33,6 @@ max_parallel_workers_per_gather = 0
 max_parallel_maintenance_workers = 0
 
 fsync = {durable}
-synchronous_commit = {durable}
 full_page_writes = {durable}
 
 # No user's text may reach the log. An error's message can quote a value, and its detail a row or a whole
@@ -125,16 +124,20 @@ def create(cluster: Path, binaries: Binaries, creator: Identity, *, durable: boo
     raise EmbeddedPostgresFailed(f"initdb could not make {cluster}: {printed.strip()[-1000:]}")
 
 
-def own(cluster: Path, identity: Identity) -> None:
-    """Hand a stopped cluster to the user that will serve it; only root can, and only root needs to."""
+def own(cluster: Path, identity: Identity) -> int:
+    """Hand a stopped cluster to the user that will serve it, and give the id of its owner before.
+
+    Only root can, and only root needs to.
+    """
     found = cluster.lstat()
     if os.geteuid() or (found.st_uid, found.st_gid) == (identity.owner, identity.group):
-        return
+        return found.st_uid
     # The top folder comes last: when this is cut short, the next start does it again.
     for folder, folders, files in os.walk(cluster, topdown=False):
         for name in (*folders, *files):
             os.chown(Path(folder, name), identity.owner, identity.group, follow_symlinks=False)
     os.chown(cluster, identity.owner, identity.group)
+    return found.st_uid
 
 
 def configure(cluster: Path, socket_folder: Path, identity: Identity, *, durable: bool) -> None:

@@ -33,8 +33,9 @@ _FIRST_UID = 59432
 under 65536, which is all that a rootless container has."""
 _PROBE_SECONDS = 10.0
 
+# pg_config stands for all the programs: like them, and unlike --version, it has to find itself.
 _PROBE = """
-[ "$(id -u)" -ne 0 ] && cd -- "$1" && : > probe && [ -r "$2" ] && exec "$3" --version
+[ "$(id -u)" -ne 0 ] && cd -- "$1" && : > probe && read -r _ < "$2" && "$3" --version && exec "$4" --bindir
 """
 
 
@@ -149,6 +150,8 @@ def _with_capability(uid: int, gid: int, capability: str) -> tuple[str, ...]:
         f"--regid={gid}",
         "--clear-groups",
         "--no-new-privs",
+        # Without this bit access(2), by which Postgres looks for its own program, ignores the capability.
+        "--securebits=+no_setuid_fixup",
         f"--inh-caps={only}",
         f"--ambient-caps={only}",
         f"--bounding-set={only}",
@@ -211,7 +214,8 @@ def _works(identity: Identity, binaries: Binaries, data_dir: Path) -> bool:
     try:
         if os.geteuid() == 0:
             os.chown(place, identity.owner, identity.group)
-        words = ["/bin/sh", "-c", _PROBE, "probe", str(place), binaries.catalog, binaries.postgres]
+        words = ["/bin/sh", "-c", _PROBE, "probe", str(place)]
+        words += [binaries.catalog, binaries.postgres, binaries.pg_config]
         code, _ = identity.run(words, _PROBE_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return False

@@ -47,11 +47,12 @@ _CONNECT_SECONDS = 5.0
 _POLL_SECONDS = 0.01
 _SHARED_MEMORY_IN_USE = "pre-existing shared memory block"
 
+# The signal is sent until it is heard: a server that has only just been forked still ignores it.
 _LEASH = """
 exec 3<&0
 "$@" </dev/null 3<&- &
 server=$!
-{ read -r _ <&3; kill -INT "$server"; } &
+{ read -r _ <&3; while kill -INT "$server"; do sleep 0.1; done; } 2>/dev/null &
 watcher=$!
 wait "$server"
 code=$?
@@ -66,7 +67,7 @@ class EmbeddedPostgres:
     Args:
         data_dir: The folder. Made with mode 0700 when missing (0710 when root has to let the server in).
         version: Major version. A folder that another one made is refused, not converted.
-        durable: False switches `fsync` off: for tests and benchmarks, never for data that matters.
+        durable: False switches `fsync` off, for tests: killed processes still lose nothing, a power cut may.
         database: The database that `start` makes when it is missing.
         start_seconds: Longest wait for the server to accept connections.
     """
@@ -232,8 +233,8 @@ class EmbeddedPostgres:
         self.identity = who.serve.name
         if not self.cluster.exists():
             clusters.create(self.cluster, binaries, who.create, durable=self.durable)
-        clusters.own(self.cluster, who.serve)
-        socket_folder.prepare(self.socket_folder, who.serve.owner, who.serve.group)
+        before = clusters.own(self.cluster, who.serve)
+        socket_folder.prepare(self.socket_folder, who.serve.owner, who.serve.group, before)
         clusters.configure(self.cluster, self.socket_folder, who.serve, durable=self.durable)
         self._launch(binaries.postgres, who.serve)
 

@@ -40,13 +40,13 @@ def choose(data_dir: Path) -> Path:
     for parent in (Path(tempfile.gettempdir()).resolve(), Path("/tmp").resolve()):  # noqa: S108 - see `prepare`
         if fits(parent / name):
             return parent / name
-    raise DataFolderUnusable(
-        f"No folder is short enough for a socket. Set TMPDIR to a short path; tried {name}."
-    )
+    raise DataFolderUnusable(f"No folder is short enough for a socket. Set TMPDIR to a short path; tried {name}.")
 
 
-def prepare(folder: Path, owner: int, group: int) -> None:
+def prepare(folder: Path, owner: int, group: int, owner_before: int) -> None:
     """Make the folder, or check that nobody else made it, and hand it to the server's user.
+
+    A folder that is there may belong to us, to the server's user, or to its user before this start.
 
     The folder is opened without following a link and checked by its descriptor, so that a link or folder that
     somebody put at this name in a shared temporary folder is refused and never changed.
@@ -66,7 +66,7 @@ def prepare(folder: Path, owner: int, group: int) -> None:
         raise _taken(folder) from fault
     try:
         found = os.fstat(descriptor)
-        if found.st_uid not in {os.geteuid(), owner}:
+        if found.st_uid not in {os.geteuid(), owner, owner_before}:
             raise _taken(folder)
         if (found.st_uid, found.st_gid) != (owner, group) and os.geteuid() == 0:
             os.fchown(descriptor, owner, group)

@@ -16,7 +16,7 @@ if it dies, whoever waits is failed and the next call starts it again.
 Bounds, and what happens at them (the outcome that `on_call` is told):
     one call              3 s, waiting and retries included                            ``timeout``
     local queue           512 texts waiting                                            ``busy``
-    local run             32 texts, 2,048 padded tokens; the rest is the next run's
+    local run             32 texts, 1,024 padded tokens; the rest is the next run's
     a text                256 tokens locally, else the model's window; the rest is cut
     requests waiting      256                                                          ``busy``
     attempts              3 a request, on 408, 424, 429, 5xx and connection faults     ``error``

@@ -107,7 +107,7 @@ class LocalEmbedder:
 
         Args:
             texts: Any number; each is cut at 256 tokens. Within the time limit two busy processors do about
-                500 short texts or 25 of full length.
+                500 short texts or 25 of full length; more wants a longer limit.
 
         Raises:
             EmbedderUnavailable: The queue is full, the time limit is over, the model failed, or it is closed.
@@ -194,7 +194,7 @@ class LocalEmbedder:
                     raise
 
     def _take(self) -> list[_Job]:
-        """The next batch, oldest first: at most 32 texts of about 2,048 tokens; empty ends the drain."""
+        """The next batch, oldest first: at most 32 texts of about 1,024 tokens; empty ends the drain."""
         batch: list[_Job] = []
         tokens = 0
         with self._lock:

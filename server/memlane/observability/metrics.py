@@ -52,6 +52,36 @@ TASKS_UP = Gauge(
     registry=REGISTRY,
 )
 
+STREAM_SOCKETS = Gauge("memlane_stream_sockets", "Open stream sockets.", registry=REGISTRY)
+STREAM_CHANNELS = Gauge("memlane_stream_channels", "Joined topics of all sockets.", registry=REGISTRY)
+STREAM_EVENTS = Counter(
+    "memlane_stream_events_total", "Events handed to sockets for the first time.", registry=REGISTRY
+)
+STREAM_RESENT = Counter("memlane_stream_resent_total", "Events sent again because of a fence.", registry=REGISTRY)
+STREAM_UNSOUND = Counter(
+    "memlane_stream_unsound_total", "Events that failed their schema and were not sent.", registry=REGISTRY
+)
+STREAM_RESYNCS = Counter("memlane_stream_resyncs_total", "Reads of the table, by cause.", ["cause"], registry=REGISTRY)
+STREAM_OVERFLOWS = Counter("memlane_stream_queue_overflows_total", "Sockets whose queue was full.", registry=REGISTRY)
+STREAM_HELD = Gauge("memlane_stream_held_upgrades", "Upgrades that are being held.", registry=REGISTRY)
+STREAM_REFUSALS = Counter(
+    "memlane_stream_refusals_total", "Refused upgrades, by reason.", ["reason"], registry=REGISTRY
+)
+STREAM_ENDED = Counter(
+    "memlane_stream_ended_total", "Open sessions that were ended, by reason.", ["reason"], registry=REGISTRY
+)
+STREAM_DELIVERY_SECONDS = Histogram(
+    "memlane_stream_delivery_seconds",
+    "Time from a write's commit to the sockets of its channel, by hint.",
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+HINT_LAG_SECONDS = Histogram(
+    "memlane_hint_lag_seconds", "Time from a write's commit to its hint's arrival.", buckets=_SECONDS, registry=REGISTRY
+)
+HINTS_DROPPED = Counter("memlane_hints_dropped_total", "Hints that were not published.", registry=REGISTRY)
+HINT_RECONNECTS = Counter("memlane_hint_reconnects_total", "Times the hints' subscription broke.", registry=REGISTRY)
+
 
 def observe_embedding(outcome: str, seconds: float, texts: int) -> None:
     """Count one embedder call; handed to the embedder by `app`."""

@@ -121,9 +121,7 @@ class Connection:
         self._channels.clear()
         return [Close(code, reason)]
 
-    def join_accepted(
-        self, topic: str, join_ref: Ref, response: Mapping[str, Any] = _NOTHING
-    ) -> list[Effect]:
+    def join_accepted(self, topic: str, join_ref: Ref, response: Mapping[str, Any] = _NOTHING) -> list[Effect]:
         """Answer a `JoinRequested` with ok. Dropped when that join was left, replaced or answered.
 
         Args:
@@ -143,13 +141,14 @@ class Connection:
         Args:
             topic: The topic of the request.
             join_ref: The join_ref of the request.
-            reason: What the client is told.
+            reason: What the client is told. ``unmatched topic`` is answered with a null join_ref.
         """
         channel = self._channels.get(topic)
         if channel is None or channel.joined or channel.join_ref != join_ref:
             return []
         del self._channels[topic]
-        return self._reply(join_ref, channel.ref, topic, "error", {"reason": reason})
+        answered = None if reason == UNMATCHED_TOPIC else join_ref
+        return self._reply(answered, channel.ref, topic, "error", {"reason": reason})
 
     def _receive_join(self, frame: Frame) -> list[Effect]:
         if parse_topic(frame.topic) is None:
@@ -192,9 +191,7 @@ class Connection:
     def _refuse(self, join_ref: Ref, frame: Frame, reason: str) -> list[Effect]:
         return self._reply(join_ref, frame.ref, frame.topic, "error", {"reason": reason})
 
-    def _reply(
-        self, join_ref: Ref, ref: Ref, topic: str, status: Status, response: Mapping[str, Any]
-    ) -> list[Effect]:
+    def _reply(self, join_ref: Ref, ref: Ref, topic: str, status: Status, response: Mapping[str, Any]) -> list[Effect]:
         try:
             return [Send(encode_reply(join_ref, ref, topic, status, response))]
         except TypeError:

@@ -1,5 +1,7 @@
 """The REST application: the route table, the OpenAPI document and its page, as Starlette routes."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -8,14 +10,24 @@ from memlane.rest.bodies import encode
 from memlane.rest.docs_page import docs_page
 from memlane.rest.door import Operation, PathDoor
 from memlane.rest.handlers import MemoryHandlers
-from memlane.rest.health import HealthHandlers
+from memlane.rest.health import EntitlementHandlers, HealthHandlers
 from memlane.rest.openapi import openapi_document
-from memlane.rest.routes import route_table, router_of
+from memlane.rest.routes import health_table, memory_table, router_of
 
 
-def rest_routes(memories: MemoryHandlers, health: HealthHandlers) -> list[BaseRoute]:
+def health_routes(health: HealthHandlers, extra: Sequence[BaseRoute] = ()) -> list[BaseRoute]:
+    """The routes of a role that has no REST; the last one answers every other path."""
+    return router_of(health_table(health), extra)
+
+
+def rest_routes(
+    memories: MemoryHandlers,
+    entitlements: EntitlementHandlers,
+    health: HealthHandlers,
+    extra: Sequence[BaseRoute] = (),
+) -> list[BaseRoute]:
     """All routes; the last one answers every path that is not in the table."""
-    table = route_table(memories, health)
+    table = (*memory_table(memories, entitlements), *health_table(health))
     document = openapi_document(table)
     as_json, as_page = encode(document), docs_page(document).encode()
 
@@ -27,8 +39,9 @@ def rest_routes(memories: MemoryHandlers, health: HealthHandlers) -> list[BaseRo
         policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
         return Response(as_page, media_type="text/html", headers={"Content-Security-Policy": policy})
 
-    extra = [
+    described = [
+        *extra,
         Route("/api/openapi.json", PathDoor("/api/openapi.json", {"GET": Operation(serve_json)})),
         Route("/api/docs", PathDoor("/api/docs", {"GET": Operation(serve_page)})),
     ]
-    return router_of(table, extra)
+    return router_of(table, described)

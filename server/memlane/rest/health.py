@@ -13,7 +13,7 @@ from memlane.rest.credentials import key_of
 from memlane.rest.handlers import json_response
 from memlane.rest.parsing import refuse_query
 from memlane.usecases.authenticate import Gate
-from memlane.usecases.ports import Services
+from memlane.usecases.ports import Clock
 
 CHECK_SECONDS = 3.0
 """Longest wait for one dependency."""
@@ -25,20 +25,22 @@ Check = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class Acceptance:
-    """Whether the process takes new work: from the end of start-up until draining begins."""
+    """Whether the process takes new work: from the end of start-up until draining begins.
+
+    While it drains it still serves what a load balancer sends; ``closing`` is the end of that.
+    """
 
     accepting: bool = field(default=False)
+    closing: bool = field(default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class HealthHandlers:
-    """`/api/live`, `/api/accepting`, `/api/health`, `/api/ready` and `/api/entitlements/runtime`."""
+    """`/api/live`, `/api/accepting`, `/api/health` and `/api/ready`; every role serves them."""
 
-    services: Services
-    gate: Gate
     acceptance: Acceptance
+    database: Check
     checks: Mapping[str, Check]
-    license_fault: EntitlementFault | None = None
 
     async def live(self, request: Request) -> Response:
         """200 while the process runs; touches nothing."""
@@ -55,7 +57,7 @@ class HealthHandlers:
     async def health(self, request: Request) -> Response:
         """200 only when the database answers."""
         refuse_query(request)
-        state = await _state_of(self.services.store.ping)
+        state = await _state_of(self.database)
         return json_response({"status": _word(state == "ok")}, 200 if state == "ok" else 503)
 
     async def ready(self, request: Request) -> Response:
@@ -65,6 +67,15 @@ class HealthHandlers:
         fine = all(state == "ok" for state in states)
         body = {"status": _word(fine), "checks": dict(zip(self.checks, states, strict=True))}
         return json_response(body, 200 if fine else 503)
+
+
+@dataclass(frozen=True, slots=True)
+class EntitlementHandlers:
+    """`/api/entitlements/runtime`."""
+
+    gate: Gate
+    clock: Clock
+    license_fault: EntitlementFault | None = None
 
     async def runtime_entitlement(self, request: Request) -> Response:
         """The published union, for the key's organization; the bearer key is all that it needs."""
@@ -83,7 +94,7 @@ class HealthHandlers:
             runtime_entitlement_body(
                 outcome,
                 organization=key.organization,
-                now=self.services.clock.now(),
+                now=self.clock.now(),
                 request_id=request.state.request_id,
             )
         )

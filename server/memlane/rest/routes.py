@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from memlane.rest import models
 from memlane.rest.door import DEADLINE_SECONDS, Handler, NoDoor, Operation, PathDoor
 from memlane.rest.handlers import MemoryHandlers
-from memlane.rest.health import HealthHandlers
+from memlane.rest.health import EntitlementHandlers, HealthHandlers
 from memlane.usecases.remember_batch import BATCH_SECONDS
 
 
@@ -54,8 +54,8 @@ _READ = (400, 401, 403, 404, 503)
 _WRITE = (400, 401, 403, 404, 409, 413, 503)
 
 
-def route_table(memories: MemoryHandlers, health: HealthHandlers) -> tuple[RouteSpec, ...]:
-    """The table."""
+def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) -> tuple[RouteSpec, ...]:
+    """What the `api` role serves beside its health."""
     return (
         RouteSpec(
             "GET",
@@ -169,32 +169,37 @@ def route_table(memories: MemoryHandlers, health: HealthHandlers) -> tuple[Route
         RouteSpec(
             "GET",
             "/api/entitlements/runtime",
-            health.runtime_entitlement,
+            entitlements.runtime_entitlement,
             "What the key's organization is entitled to.",
             "Runtime",
             {200: models.RuntimeEntitlementBody},
             (400, 401, 503),
             needs_user=False,
         ),
-        *(
-            RouteSpec(
-                "GET",
-                f"/api/{name}",
-                handler,
-                summary,
-                "Health",
-                {200: models.StatusBody},
-                (400,) if name == "live" else (400, 503),
-                needs_user=False,
-                open=True,
-            )
-            for name, handler, summary in (
-                ("live", health.live, "200 while the process runs."),
-                ("accepting", health.accepting, "200 while the process takes new work."),
-                ("health", health.health, "200 when the database answers."),
-                ("ready", health.ready, "200 when every dependency answers."),
-            )
-        ),
+    )
+
+
+def health_table(health: HealthHandlers) -> tuple[RouteSpec, ...]:
+    """What every role serves."""
+    handlers = (
+        ("live", health.live, "200 while the process runs."),
+        ("accepting", health.accepting, "200 while the process takes new work."),
+        ("health", health.health, "200 when the database answers."),
+        ("ready", health.ready, "200 when every dependency answers."),
+    )
+    return tuple(
+        RouteSpec(
+            "GET",
+            f"/api/{name}",
+            handler,
+            summary,
+            "Health",
+            {200: models.StatusBody},
+            (400,) if name == "live" else (400, 503),
+            needs_user=False,
+            open=True,
+        )
+        for name, handler, summary in handlers
     )
 
 

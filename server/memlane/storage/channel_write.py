@@ -9,8 +9,9 @@ import uuid_utils
 from memlane.domain.caller import Caller
 from memlane.domain.hashing import wording_sha256
 from memlane.domain.memory import AbsorbedBy, Kind
+from memlane.domain.stream import RowChange
 from memlane.storage.pool import Connection
-from memlane.storage.records import stored_of
+from memlane.storage.records import head_of, stored_of
 from memlane.storage.statements import statement
 from memlane.usecases.ports import ChannelRef, Idempotency, KeptAnswer, StoredMemory, Wording
 
@@ -26,9 +27,11 @@ class LockedChannel:
         self._connection = connection
         self._caller = caller
         self._channel = channel
-        self._id: str = row["id"]
-        self.epoch: str = row["epoch"]
-        self.seq: int = row["seq"]
+        self.head = head_of(row)
+        self._id = self.head.id
+        self.epoch = self.head.position.epoch
+        self.seq = self.head.position.seq
+        self.changes: list[RowChange] = []
 
     @classmethod
     async def lock(cls, connection: Connection, caller: Caller, channel: ChannelRef) -> "LockedChannel":
@@ -151,8 +154,10 @@ class LockedChannel:
         if row is None:
             # The row was looked up under the same lock, so it cannot have gone.
             raise RuntimeError(f"{name} changed no row")
-        self.seq = row["seq"]
-        return stored_of(row)
+        stored = stored_of(row)
+        self.seq = stored.seq
+        self.changes.append(RowChange(stored.seq, name == "insert_memory", stored.memory))
+        return stored
 
     def _ledger(self, *, before: str | None, after: str | None) -> tuple[object, ...]:
         key, provenance = self._caller.key, self._caller.provenance

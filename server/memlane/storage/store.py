@@ -21,6 +21,7 @@ from memlane.usecases.ports import (
     ChannelRef,
     ChannelWrite,
     ExportedMemory,
+    Hints,
     KeptAnswer,
     LedgerEntry,
     ScoredMemory,
@@ -39,21 +40,26 @@ PROVENANCE_MAX = 1000
 class PostgresStore:
     """Every method is one round trip, but for writes, which hold one transaction."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, hints: Hints) -> None:
         self._pool = pool
+        self._hints = hints
         self._space_ids: dict[EmbeddingSpace, int] = {}
 
     async def in_channel(self, caller: Caller, channel: ChannelRef, act: Callable[[ChannelWrite], Awaitable[T]]) -> T:
         """See `Store.in_channel`."""
 
-        async def locked(connection: Connection) -> T:
-            return await act(await LockedChannel.lock(connection, caller, channel))
+        async def locked(connection: Connection) -> tuple[T, LockedChannel]:
+            write = await LockedChannel.lock(connection, caller, channel)
+            return await act(write), write
 
         for _ in range(TRIES):
             try:
-                return await self._pool.write(locked)
+                result, write = await self._pool.write(locked)
             except LostRaceForKey:
                 metrics.STORAGE_RETRIES.labels("IdempotencyRace").inc()
+                continue
+            self._hints.committed(caller, write.head, write.changes)
+            return result
         raise StorageUnavailable
 
     async def space_id(self, space: EmbeddingSpace) -> int:

@@ -44,6 +44,7 @@ async def list_memories(
         before=before,
         limit=limit + 1,
     )
+    services.hints.shown(caller.project_id, heads)
     page = rows[:limit]
     more = len(rows) > limit
     return MemoryList(

@@ -10,6 +10,7 @@ from memlane.domain.entitlement import Entitlement
 from memlane.domain.memory import AbsorbedBy, Kind, Memory, Position, Scope, Similar
 from memlane.domain.scoring import FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
+from memlane.domain.stream import ChannelKey, JoinClaims, RowChange, SessionState
 
 T = TypeVar("T")
 
@@ -130,6 +131,15 @@ class ScoredMemory:
 
     memory: Memory
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesPage:
+    """Rows that changed since a position, in order of seq; ``complete`` when they reach the head."""
+
+    position: Position
+    rows: list[StoredMemory]
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +369,60 @@ class JoinTokens(Protocol):
         """A token for one channel from ``cursor`` on."""
         ...
 
+    def verify(self, token: str) -> JoinClaims:
+        """The claims of a token of ours; how old it may be is not decided here.
+
+        Raises:
+            TokenRejected: It is not one of ours.
+        """
+        ...
+
+
+class StreamStore(Protocol):
+    """What the live stream reads. Every call ends within the store's time limits.
+
+    Raises (from each call):
+        StorageUnavailable: The database does not answer.
+    """
+
+    async def session_states(self, sessions: Sequence[JoinClaims]) -> list[SessionState]:
+        """The state of each session, in order."""
+        ...
+
+    async def begin_session(self, claims: JoinClaims) -> None:
+        """Note the first use of a token."""
+        ...
+
+    async def find_channel(
+        self, project_id: str, scope: Scope, user_id: str, join_code: str, since: datetime
+    ) -> tuple[ChannelHead, int] | None:
+        """One of the user's own channels by its topic's code, and the seq that it had at ``since``."""
+        ...
+
+    async def changes_since(self, key: ChannelKey, since: int, limit: int) -> ChangesPage:
+        """The changed rows after a position in order of seq, and the head of the same snapshot."""
+        ...
+
+    async def visible_ids(self, key: ChannelKey, since: int, at_most: int) -> frozenset[str] | None:
+        """None when no more than ``at_most`` rows changed since; else the ids of the rows that a list shows."""
+        ...
+
+    async def positions(self, keys: Sequence[ChannelKey]) -> dict[str, Position]:
+        """The heads of channels, by channel id."""
+        ...
+
+
+class Hints(Protocol):
+    """Tells every gateway that channels moved. Never waits, never fails: what is lost, a sweep heals."""
+
+    def committed(self, caller: Caller, channel: ChannelHead, changes: Sequence[RowChange]) -> None:
+        """A write was committed and its answer is under way to the client."""
+        ...
+
+    def shown(self, project_id: str, heads: Sequence[ChannelHead]) -> None:
+        """A list that shows these heads is under way to a client."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -370,4 +434,6 @@ class Services:
     embedder: Embedder
     recalls: RecallMarks
     join_tokens: JoinTokens
+    streams: StreamStore
+    hints: Hints
     clock: Clock

@@ -30,17 +30,13 @@ async def supersede(
     if answered is not None:
         return answered
     # A target that is not there needs no embedding; the decision that counts is made again under the lock.
-    _check_target(
-        await services.store.find(caller.project_id, caller.user_id, (draft.scope,), target_id),
-        draft,
-        target_id,
-    )
+    _check_target(await services.store.find(caller.project_id, caller.user_id, (draft.scope,), target_id), draft)
     (wording,) = await derive_wordings(services, caller, [draft])
     channel = channel_of(caller, draft.scope)
     similar = await close_neighbours(services, channel, draft, wording, but_not=target_id)
 
     async def act(write: ChannelWrite) -> WriteOutcome:
-        target = _check_target(await write.find(target_id), draft, target_id)
+        target = _check_target(await write.find(target_id), draft)
         twin = await write.find_twin(draft.kind, wording.absorb_key, but_not=target_id)
         successor = new_memory_id() if twin is None else twin.memory.id
         await write.retire(target, superseded_by=successor)
@@ -51,9 +47,9 @@ async def supersede(
     return outcome
 
 
-def _check_target(target: StoredMemory | None, draft: Draft, target_id: str) -> StoredMemory:
+def _check_target(target: StoredMemory | None, draft: Draft) -> StoredMemory:
     if target is None or not target.memory.live:
-        raise MemoryNotFound(f"No live memory {target_id} of scope {draft.scope} is visible to this caller.")
+        raise MemoryNotFound
     if target.memory.kind != draft.kind:
         raise KindMismatch(
             f"The memory is {target.memory.kind}; it can be superseded only by one of the same kind, not {draft.kind}."

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -65,15 +66,23 @@ async def owner(
         stdout=asyncio.subprocess.PIPE, env=environment, cwd=cwd,
     )  # fmt: skip
     assert process.stdout is not None
+    said: dict[str, Any] = {}
     try:
         async with asyncio.timeout(60):
             line = await process.stdout.readline()
         assert line, "the owner ended without a word"
-        yield process, json.loads(line)
+        said = json.loads(line)
+        yield process, said
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        if "postmaster" in said:
+            await gone(said["postmaster"])
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
 
 
 def is_alive(pid: int) -> bool:
@@ -88,6 +97,13 @@ async def gone(pid: int, seconds: float = 20) -> bool:
     while is_alive(pid) and time.monotonic() < end:  # noqa: ASYNC110 - a process is no event of ours
         await asyncio.sleep(0.02)
     return not is_alive(pid)
+
+
+def leash_of(said: dict[str, Any]) -> list[int]:
+    """Give the leash and its watcher: all that tie a server to its owner."""
+    leash = int(said["leash"])
+    children = Path(f"/proc/{leash}/task/{leash}/children").read_text().split()
+    return [leash, *(int(child) for child in children if int(child) != said["postmaster"])]
 
 
 def kill(*pids: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from integration.embedded.helpers import ask, gone, is_alive, kill, notes, owner, save, server_on
+from integration.embedded.helpers import ask, gone, is_alive, kill, leash_of, notes, owner, save, server_on
 from memlane.embedded import postmaster
 from memlane.embedded.binaries import PostgresVersion
 from memlane.embedded.postgres import EmbeddedPostgres
@@ -36,7 +36,7 @@ async def test_the_next_start_takes_over_at_once_after_a_kill_of_the_owner(
 
 async def test_a_server_whose_owner_and_leash_are_dead_is_stopped_by_the_next_start(place: Path) -> None:
     async with owner(place / "data", saved=20) as (process, said):
-        kill(said["leash"], process.pid)
+        kill(*leash_of(said), process.pid)
         await process.wait()
         await asyncio.sleep(0.3)
         assert is_alive(said["postmaster"])
@@ -45,11 +45,9 @@ async def test_a_server_whose_owner_and_leash_are_dead_is_stopped_by_the_next_st
             assert await notes(server.dsn()) == list(range(20))
 
 
-async def test_everything_killed_at_once_loses_nothing_acknowledged(
-    place: Path, version: PostgresVersion
-) -> None:
+async def test_everything_killed_at_once_loses_nothing_acknowledged(place: Path, version: PostgresVersion) -> None:
     async with owner(place / "data", version, saved=50) as (process, said):
-        kill(said["leash"], said["postmaster"], process.pid)
+        kill(*leash_of(said), said["postmaster"], process.pid)
         await process.wait()
         async with EmbeddedPostgres(place / "data", version) as server:
             assert await notes(server.dsn()) == list(range(50))

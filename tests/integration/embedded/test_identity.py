@@ -2,11 +2,12 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from integration.embedded.helpers import ask, notes, owner, python_for_others, save, server_on
+from integration.embedded.helpers import ask, mode, notes, owner, python_for_others, save, server_on
 from memlane.embedded import identity
 from memlane.embedded.binaries import Binaries, locate
 from memlane.embedded.faults import NoIdentity
@@ -27,6 +28,14 @@ def only(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     )
 
 
+def close(folder: Path) -> None:
+    folder.chmod(0o700)
+
+
+def status_of(pid: int | None) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
+
+
 def owner_of_server(pid: int | None) -> int:
     return Path(f"/proc/{pid}").stat().st_uid
 
@@ -37,11 +46,11 @@ async def test_root_lends_an_id_that_nobody_else_has(place: Path) -> None:
         uid = owner_of_server(server.pid)
         assert uid != 0
         assert not identity._is_named(uid)
-        assert "CapEff:\t0000000000000000" in Path(f"/proc/{server.pid}/status").read_text()
+        assert "CapEff:\t0000000000000000" in status_of(server.pid)
 
 
 async def test_root_under_a_folder_that_only_root_can_enter(place: Path) -> None:
-    place.chmod(0o700)
+    close(place)
     for _ in range(2):
         async with server_on(place / "project" / "data") as server:
             assert server.identity in {"search", "namespace"}
@@ -49,12 +58,10 @@ async def test_root_under_a_folder_that_only_root_can_enter(place: Path) -> None
             await ask(server.dsn(), "create extension if not exists vector")
     async with server_on(place / "project" / "data") as server:
         assert await notes(server.dsn()) == [1, 1]
-    assert place.stat().st_mode & 0o777 == 0o700
+    assert mode(place) == 0o700
 
 
-async def test_binaries_under_a_folder_that_only_root_can_enter(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_binaries_under_a_folder_that_only_root_can_enter(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = place / "private"
     private.mkdir(mode=0o700)
     packages = locate(18).root.parent.parent
@@ -69,11 +76,9 @@ async def test_binaries_under_a_folder_that_only_root_can_enter(
 
 
 @pytest.mark.parametrize("way", ROOT_WAYS)
-async def test_each_way_to_lend_an_identity_works_alone(
-    place: Path, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_each_way_to_lend_an_identity_works_alone(place: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "setuid":
-        place.chmod(0o700)
+        close(place)
     only(monkeypatch, way)
     for _ in range(2):
         async with server_on(place / "data") as server:
@@ -93,9 +98,7 @@ async def test_the_data_outlives_a_change_of_identity(place: Path) -> None:
                 assert await notes(server.dsn()) == list(range(number + 1))
 
 
-async def test_with_no_identity_left_the_error_says_what_to_type(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_with_no_identity_left_the_error_says_what_to_type(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch)
     with pytest.raises(NoIdentity, match=r"refuses to run as root.*--data-dir.*--cap-add DAC_READ_SEARCH"):
         await server_on(place / "data").start()
@@ -117,8 +120,8 @@ async def test_root_in_another_users_folder_leaves_it_usable_to_them(place: Path
         assert await notes(said["dsn"]) == [7]
 
 
-@pytest.mark.parametrize(("uid", "way"), [(NOBODY, "user"), (UNNAMED, "user")])
-async def test_an_ordinary_user_with_and_without_a_name(place: Path, uid: int, way: str) -> None:
+@pytest.mark.parametrize("uid", [NOBODY, UNNAMED], ids=["named", "unnamed"])
+async def test_an_ordinary_user_with_and_without_a_name(place: Path, uid: int) -> None:
     python = python_for_others()
     if python is None:
         pytest.skip("no interpreter that other users can run")
@@ -126,7 +129,7 @@ async def test_an_ordinary_user_with_and_without_a_name(place: Path, uid: int, w
     data.mkdir()
     os.chown(data, uid, uid)
     async with owner(data, saved=2, python=python, prefix=as_user(uid), cwd=place) as (process, said):
-        assert said.get("identity") == way, said
+        assert said.get("identity") == "user", said
         assert owner_of_server(said["postmaster"]) == uid
         assert await notes(said["dsn"]) == [0, 1]
         process.kill()
@@ -148,5 +151,5 @@ def as_user(uid: int) -> tuple[str, ...]:
 
 
 def test_a_child_that_hangs_is_killed_at_its_bound() -> None:
-    with pytest.raises(identity.subprocess.TimeoutExpired):
+    with pytest.raises(subprocess.TimeoutExpired):
         Identity("test", 0, 0).run(["/bin/sleep", "60"], 0.2)

@@ -65,14 +65,14 @@ async def test_an_idle_embedder_runs_a_text_at_once_and_gathers_the_rest_into_on
     assert [task.result() for task in tasks] == [[float(number)] for number in range(10)]
 
 
-async def test_a_run_takes_at_most_32_texts_and_about_2048_tokens(embedder: LocalEmbedder, model: GatedModel) -> None:
+async def test_a_run_takes_at_most_32_texts_and_about_1024_tokens(embedder: LocalEmbedder, model: GatedModel) -> None:
     async with asyncio.TaskGroup() as group:
         await occupied(embedder, model, group)
         for text in ["short"] * 40 + ["long " * 400] * 12:
             group.create_task(embedder.embed_query(text))
         await asyncio.sleep(0.01)
         model.gate.set()
-    assert [len(run) for run in model.runs] == [1, 32, 8 + 7, 5]
+    assert [len(run) for run in model.runs] == [1, 32, 8 + 3, 4, 4, 1]
 
 
 async def test_at_the_bound_of_the_queue_a_call_is_busy_and_others_are_not_harmed(

@@ -60,15 +60,11 @@ def canonical_form(content: str) -> str:
     deep = deep_form(light)
     if deep == light:
         return light
-    stable = (
-        fold(deep) == deep and not is_verbatim(deep) and light_form(deep) == deep and deep_form(deep) == deep
-    )
+    stable = fold(deep) == deep and not is_verbatim(deep) and light_form(deep) == deep and deep_form(deep) == deep
     return deep if stable else light
 
 
-def absorb_key(
-    content: str, *, scope: Literal["user", "project"], user_id: str, now: datetime
-) -> bytes | None:
+def absorb_key(content: str, *, scope: Literal["user", "project"], user_id: str, now: datetime) -> bytes | None:
     """Hash a text's form with whatever else decides whether two saves are the same statement.
 
     Two more things count beside the form. A text with a word such as "today", "next" or "now" means another

@@ -6,7 +6,7 @@ from memlane.domain.canonical.words import ENGLISH_STRONG, ENGLISH_WEAK, FOREIGN
 
 _WORD = re.compile(r"[^\W\d_]+")
 
-# ruff: noqa: RUF001 - words of other alphabets look like Latin letters here and there
+
 _DAY_WORDS = word_set(
     """
     today tonight tomorrow yesterday now nowadays currently presently recently lately soon ago next last

@@ -20,7 +20,7 @@ _ENUMERATION_LIMIT = 32
 _NUMBER = re.compile(r"^\d+(?:\.\d+)?$")
 _PLAIN = re.compile(r"^[^\W\d_]+(?:[-'][^\W\d_]+)*$")
 _AMONG = frozenset({"in", "from", "near", "at"})
-_DASHES = frozenset("-–—")  # noqa: RUF001 - the dashes that people type
+_DASHES = frozenset("-–—")
 _AFTER_DASH = word_set("never not but except because")
 _NO_BARE_NOUN = word_set(
     """

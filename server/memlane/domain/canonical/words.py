@@ -244,9 +244,7 @@ ENGLISH_STRONG = word_set(
     birthday are team project should must never always use some most by if of
     """
 ) | frozenset(CONTRACTIONS)
-ENGLISH_WEAK = word_set(
-    "is was to for in on at a an as be it do can will were been all no or but when run need"
-)
+ENGLISH_WEAK = word_set("is was to for in on at a an as be it do can will were been all no or but when run need")
 FOREIGN_MARKERS = word_set(
     """
     der das und ist nicht ein eine einen mit für ich zu im den dem von auf sie wir el los las un una es y

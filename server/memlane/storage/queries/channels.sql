@@ -2,7 +2,7 @@
 -- The one lock of a channel. FOR NO KEY UPDATE conflicts with itself, but not with the foreign key
 -- checks of rows that point here.
 -- $1 project, $2 scope, $3 user ('' in the project scope)
-select id::text, seq, epoch, clock_timestamp() as now
+select id::text, scope, seq, epoch, join_code
   from channels
  where project_id = $1 and scope = $2 and user_id = $3
    for no key update;

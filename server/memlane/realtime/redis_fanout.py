@@ -1,0 +1,212 @@
+"""Hints over Redis: one publisher and one supervised subscription for each process.
+
+Both ends lose hints when Redis does not answer; nothing waits for it. A probe goes round once a second: while
+none comes back the subscription counts as broken, is opened anew, and every feed is read from the table.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from uuid import uuid4
+
+import orjson
+import redis.asyncio as redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from memlane.domain.caller import Caller
+from memlane.domain.errors import StorageUnavailable
+from memlane.domain.stream import ChannelKey, Hint, RowChange
+from memlane.observability import metrics
+from memlane.observability.logs import log
+from memlane.realtime.fanout import hints_of_list, hints_of_write
+from memlane.usecases.ports import ChannelHead
+
+HINTS = "memlane:hints"
+"""The pub/sub channel of all hints; a message is a JSON list of them."""
+QUEUE_MAX = 10_000
+"""Most hints that wait for Redis; of more, the oldest are dropped and counted."""
+BATCH_MAX = 200
+ANSWER_SECONDS = 1.0
+"""Longest wait for one answer of Redis."""
+PROBE_SECONDS = 0.5
+SILENCE_SECONDS = 2.0
+"""After this long without a probe the subscription counts as broken."""
+RETRY_SECONDS = 0.2
+
+
+def _connect(url: str) -> "redis.Redis":
+    # No retry of the library's own: it would subscribe again in silence, and what was lost would not be noticed.
+    return redis.Redis.from_url(
+        url,
+        socket_timeout=ANSWER_SECONDS,
+        socket_connect_timeout=ANSWER_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=0,
+    )
+
+
+def encode_hints(hints: Sequence[Hint]) -> bytes:
+    """Hints as one message."""
+    return orjson.dumps(
+        [
+            {
+                "p": hint.key.project_id,
+                "c": hint.key.channel_id,
+                "e": hint.epoch,
+                "s": hint.seq,
+                "f": hint.fence,
+                "m": hint.moved,
+                "t": hint.sent_at,
+                "d": hint.payload,
+            }
+            for hint in hints
+        ]
+    )
+
+
+def decode_hints(message: bytes) -> list[Hint]:
+    """The inverse of `encode_hints`; rubbish gives no hints, as the sweep finds what they meant."""
+    try:
+        return [
+            Hint(ChannelKey(one["p"], one["c"]), one["e"], int(one["s"]), one["d"], one["f"], one["m"], float(one["t"]))
+            for one in orjson.loads(message)
+        ]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+        return []
+
+
+class RedisPublisher:
+    """Implements `usecases.ports.Hints` over Redis; `run` is a supervised loop."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = _connect(url)
+        self._queue: deque[Hint] = deque(maxlen=QUEUE_MAX)
+        self._some = asyncio.Event()
+
+    def committed(self, caller: Caller, channel: ChannelHead, changes: Sequence[RowChange]) -> None:
+        """See `Hints.committed`."""
+        for hint in hints_of_write(caller, channel, changes, with_payload=True):
+            self._put(hint)
+
+    def shown(self, project_id: str, heads: Sequence[ChannelHead]) -> None:
+        """See `Hints.shown`."""
+        for hint in hints_of_list(project_id, heads):
+            self._put(hint)
+
+    def _put(self, hint: Hint) -> None:
+        if len(self._queue) == QUEUE_MAX:
+            metrics.HINTS_DROPPED.inc()
+        self._queue.append(hint)
+        self._some.set()
+
+    async def run(self) -> None:
+        """Publish what is queued, for ever."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            while self._queue:
+                batch = [self._queue.popleft() for _ in range(min(BATCH_MAX, len(self._queue)))]
+                try:
+                    await self._redis.publish(HINTS, encode_hints(batch))
+                except (RedisError, OSError):
+                    metrics.HINTS_DROPPED.inc(len(batch))
+                    await asyncio.sleep(RETRY_SECONDS)
+
+    async def check(self) -> None:
+        """Ask Redis for an answer.
+
+        Raises:
+            StorageUnavailable: It gives none.
+        """
+        try:
+            await self._redis.ping()
+        except (RedisError, OSError) as fault:
+            raise StorageUnavailable("Redis does not answer") from fault
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._redis.aclose()
+
+
+class RedisSubscription:
+    """The process's one subscription.
+
+    Args:
+        url: Redis.
+        receive: Takes each hint; never waits.
+        lost: Called whenever hints may have been lost.
+    """
+
+    def __init__(self, url: str, receive: Callable[[Hint], None], lost: Callable[[], None]) -> None:
+        self._redis = _connect(url)
+        self._receive = receive
+        self._lost = lost
+        self._probe_channel = f"memlane:probe:{uuid4().hex}"
+        self._heard_at = 0.0
+
+    @property
+    def healthy(self) -> bool:
+        """Whether a probe went round within the last 2 s."""
+        return time.monotonic() - self._heard_at < SILENCE_SECONDS
+
+    async def check(self) -> None:
+        """For readiness.
+
+        Raises:
+            StorageUnavailable: No probe went round lately.
+        """
+        if not self.healthy:
+            raise StorageUnavailable("hints do not arrive over Redis; changes are found by the sweep, up to 2 s late")
+
+    async def run(self) -> None:
+        """Keep the subscription, for ever."""
+        while True:
+            try:
+                await self._listen()
+            except (RedisError, OSError, TimeoutError) as fault:
+                self._heard_at = 0.0
+                metrics.HINT_RECONNECTS.inc()
+                log.warning("hints_lost", cause=type(fault).__name__)
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _listen(self) -> None:
+        async with self._redis.pubsub(ignore_subscribe_messages=True) as subscription:
+            await subscription.subscribe(HINTS, self._probe_channel)
+            await self._redis.publish(self._probe_channel, b"1")
+            # From here on nothing is missed; what came before is read from the table.
+            self._lost()
+            started = time.monotonic()
+            while True:
+                message = await subscription.get_message(timeout=PROBE_SECONDS)
+                if message is not None:
+                    self._take(message)
+                now = time.monotonic()
+                if now - max(self._heard_at, started) > SILENCE_SECONDS:
+                    raise TimeoutError
+
+    async def run_probe(self) -> None:
+        """Send a probe round twice a second, for ever."""
+        while True:
+            await asyncio.sleep(PROBE_SECONDS)
+            try:
+                await self._redis.publish(self._probe_channel, b"1")
+            except (RedisError, OSError):
+                continue
+
+    def _take(self, message: dict[str, object]) -> None:
+        channel, data = message["channel"], message["data"]
+        if channel == self._probe_channel.encode():
+            self._heard_at = time.monotonic()
+        elif isinstance(data, bytes):
+            now = time.time()
+            for hint in decode_hints(data):
+                if hint.sent_at:
+                    metrics.HINT_LAG_SECONDS.observe(max(0.0, now - hint.sent_at))
+                self._receive(hint)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
