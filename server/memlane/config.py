@@ -1,5 +1,6 @@
 """The one reader of the environment. Every fault is reported at once, by name and reason, never by value."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -14,6 +15,8 @@ EXIT_MISCONFIGURED = 78
 """EX_CONFIG of sysexits.h: waiting will not mend it."""
 JOIN_SECRET_BYTES = 32
 """Shortest join secret: as long as the output of the HMAC that it keys (RFC 7518, section 3.2)."""
+
+_LICENSE_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}:[A-Za-z0-9_-]{43}", re.ASCII)
 
 T = TypeVar("T")
 
@@ -100,7 +103,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
     """
     read = _Reader(environment)
     mode = read.parsed("MEMLANE_DEPLOYMENT_MODE", _one_of("self_hosted", "managed"), "", required_for=command)
-    self_hosted = f"{command} when MEMLANE_DEPLOYMENT_MODE is self_hosted" if mode == "self_hosted" else None
+    self_hosted = None if mode == "managed" else f"{command} unless MEMLANE_DEPLOYMENT_MODE is managed"
     embedder_for = command if role == "api" else None
     database_url = read.parsed("DATABASE_URL", _url("postgresql", "postgres"), "", required_for=command)
     embeddings_url = read.parsed("MEMORY_EMBEDDINGS_URL", _url("http", "https", "local"), "", required_for=embedder_for)
@@ -113,7 +116,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=embedder_for),
         embeddings_api_key=read.text("MEMORY_EMBEDDINGS_API_KEY"),
         license=read.text("MEMLANE_LICENSE", required_for=self_hosted),
-        license_keys=read.text("MEMLANE_LICENSE_KEYS", required_for=self_hosted),
+        license_keys=read.parsed("MEMLANE_LICENSE_KEYS", _license_keys, None, required_for=self_hosted),
         redis_url=read.parsed(
             "REDIS_URL",
             _optional_url("redis", "rediss", "unix"),
@@ -160,7 +163,7 @@ def _url(*schemes: str) -> Callable[[str], str]:
             _ = parts.port
         except ValueError:
             raise ValueError("is not a URL") from None
-        if parts.scheme not in schemes or not (parts.netloc or parts.path or parts.query):
+        if parts.scheme not in schemes or not (parts.netloc or parts.path or parts.query or parts.scheme == "local"):
             raise ValueError(f"must be a URL that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}")
         if parts.scheme in {"http", "https"} and not parts.hostname:
             raise ValueError("must name a host")
@@ -180,6 +183,13 @@ def _origins(text: str) -> frozenset[str] | None:
     for origin in origins:
         _url("http", "https")(origin)
     return origins
+
+
+def _license_keys(text: str) -> str | None:
+    for place, entry in enumerate(text.split(","), start=1):
+        if _LICENSE_KEY.fullmatch(entry.strip()) is None:
+            raise ValueError(f"entry {place} must be <key id>:<public key of 43 base64url characters>")
+    return text
 
 
 def _join_secrets(text: str) -> str:

@@ -37,8 +37,11 @@ class Server(uvicorn.Server):
         self._drain = drain
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then say so."""
-        await super().startup(sockets=sockets)
+        """Start, then say so. Where the start fails, newer versions of uvicorn would end the process: we return."""
+        try:
+            await super().startup(sockets=sockets)
+        except SystemExit:
+            self.should_exit = True
         if self.started and not self.should_exit and self._on_ready is not None:
             await self._on_ready()
 

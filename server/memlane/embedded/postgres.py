@@ -119,7 +119,7 @@ class EmbeddedPostgres:
             raise
 
     async def stop(self) -> None:
-        """Stop the server: fast, then immediate, then by a kill (20 s, 5 s, 5 s). Harmless when stopped."""
+        """Stop the server: fast, then immediate, then by a kill (10 s, 5 s, 5 s). Harmless when stopped."""
         await asyncio.to_thread(self._stop)
 
     async def __aenter__(self) -> Self:
@@ -293,7 +293,7 @@ class EmbeddedPostgres:
         except subprocess.TimeoutExpired:
             left = postmaster.leftover(self.cluster)
             if left is not None:
-                postmaster.stop(left, self.cluster)
+                postmaster.stop(left, self.cluster, fast=False)
             leash.kill()
             leash.wait()
 

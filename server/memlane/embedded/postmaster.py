@@ -14,8 +14,10 @@ from pathlib import Path
 
 from memlane.embedded.faults import EmbeddedPostgresFailed
 
-FAST_SECONDS = 20.0
-"""Longest wait for a fast shutdown, which writes a last checkpoint."""
+FAST_SECONDS = 10.0
+"""Longest wait for a fast shutdown, which writes a last checkpoint (at most the 128 MB of shared buffers).
+
+Postgres 16 and 18 never end when the request meets the first moments of a recovery after a worker's crash."""
 IMMEDIATE_SECONDS = 5.0
 """Longest wait for an immediate shutdown, and again for the kill after it. The next start recovers."""
 _POLL_SECONDS = 0.02
@@ -76,19 +78,21 @@ def leftover(cluster: Path) -> int | None:
     return found.pid if found is not None and is_postmaster(found.pid, cluster) else None
 
 
-def stop(pid: int, cluster: Path) -> None:
-    """Stop a postmaster that is not our child: fast, then immediate, then by a kill; each wait has a bound.
+def stop(pid: int, cluster: Path, *, fast: bool = True) -> None:
+    """Stop a postmaster: fast, then immediate, then by a kill; each wait has a bound.
 
     Nothing acknowledged is lost by any of them.
+
+    Args:
+        pid: Its process id.
+        cluster: Its folder.
+        fast: False when it was asked for a fast shutdown already, in vain.
 
     Raises:
         EmbeddedPostgresFailed: It belongs to another user, or survives all three.
     """
-    for number, seconds in (
-        (signal.SIGINT, FAST_SECONDS),
-        (signal.SIGQUIT, IMMEDIATE_SECONDS),
-        (signal.SIGKILL, IMMEDIATE_SECONDS),
-    ):
+    steps = [(signal.SIGQUIT, IMMEDIATE_SECONDS), (signal.SIGKILL, IMMEDIATE_SECONDS)]
+    for number, seconds in [(signal.SIGINT, FAST_SECONDS), *steps] if fast else steps:
         try:
             os.kill(pid, number)
         except ProcessLookupError:

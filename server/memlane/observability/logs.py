@@ -15,6 +15,7 @@ import structlog
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("memlane")
 
 _CREDENTIAL = re.compile(r"(cpk-[a-z0-9-]+_[A-Za-z0-9]+_)[A-Za-z0-9]+|(\?)\S+")
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 class _Redact(logging.Filter):
@@ -22,12 +23,20 @@ class _Redact(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite the record in place; always let it pass."""
-        record.msg = _CREDENTIAL.sub(lambda match: f"{match[1] or match[2]}[redacted]", record.getMessage())
+        text = _CREDENTIAL.sub(lambda match: f"{match[1] or match[2]}[redacted]", record.getMessage())
+        # Starlette hands a failed start over as a traceback in the message: only the fault's kind is kept.
+        record.msg = f"failed: {_kind_of(text)}" if _TRACEBACK in text else text
         record.args = ()
         # A traceback of a driver or a parser can quote what it was given.
         record.exc_info = None
         record.exc_text = None
         return True
+
+
+def _kind_of(traceback: str) -> str:
+    # The first line after the frames is `kind: message`; the message may go on over more lines.
+    lines = traceback.partition(_TRACEBACK)[2].splitlines()[1:]
+    return next((line for line in lines if line[:1].strip()), "a group of faults").partition(":")[0]
 
 
 def _line(event: dict[str, Any], **_: Any) -> str:

@@ -15,6 +15,8 @@ USER_ID_MAX = 256
 """Longest user id, in characters (rest.md)."""
 PROVENANCE_MAX = 256
 """Longest run, source id and trigger, in characters."""
+SOURCE_MAX = 64 + len(":") + PROVENANCE_MAX
+"""Longest ``<type>:<id>``, in characters."""
 _SOURCE = re.compile(r"([\w.-]{1,64}):(\S.{0,255})")
 
 
@@ -79,7 +81,7 @@ def _text(value: str) -> str:
 
 
 def _provenance(request: Request) -> Provenance:
-    source = _optional(request, "X-Memlane-Source")
+    source = _optional(request, "X-Memlane-Source", SOURCE_MAX)
     source_type, source_id = UNKNOWN, UNKNOWN
     if source is not None:
         match = _SOURCE.fullmatch(source)
@@ -94,13 +96,13 @@ def _provenance(request: Request) -> Provenance:
     )
 
 
-def _optional(request: Request, name: str) -> str | None:
+def _optional(request: Request, name: str, longest: int = PROVENANCE_MAX) -> str | None:
     value = request.headers.get(name)
     if value is None:
         return None
     text = _text(value).strip()
-    if len(text) > PROVENANCE_MAX + 65 or "\0" in text:
-        raise _bad_header(name, f"must have at most {PROVENANCE_MAX} characters and no NUL")
+    if len(text) > longest or "\0" in text:
+        raise _bad_header(name, f"must have at most {longest} characters and no NUL")
     return text or None
 
 

@@ -14,7 +14,8 @@ _STYLE = """
 font:16px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}
 .page{display:grid;grid-template-columns:15rem minmax(0,1fr);gap:3rem;max-width:76rem;
 margin:0 auto;padding:2.5rem 1.5rem}
-nav{position:sticky;top:2rem;align-self:start;font-size:.9rem}nav h2{font-size:.75rem;letter-spacing:.06em;
+nav{position:sticky;top:2rem;align-self:start;max-height:calc(100vh - 4rem);overflow:auto;
+font-size:.9rem}nav h2{font-size:.75rem;letter-spacing:.06em;
 text-transform:uppercase;color:var(--soft);margin:1.2rem 0 .3rem}nav a{display:block;color:inherit;text-decoration:none;
 padding:.12rem 0;overflow-wrap:anywhere}nav a:hover{color:var(--mark)}
 h1{font-size:1.9rem;margin:0 0 .3rem;line-height:1.2}p{margin:.4rem 0 1rem;max-width:46rem}.soft{color:var(--soft)}
@@ -30,7 +31,7 @@ border-bottom:1px solid var(--line)}th{font-weight:500;color:var(--soft)}
 code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,monospace;font-size:.86em}
 pre{background:var(--tint);border-radius:.5rem;padding:.9rem 1rem;overflow:auto}
 a{color:var(--mark)}:focus-visible{outline:2px solid var(--mark);outline-offset:2px}
-@media(max-width:52rem){.page{grid-template-columns:minmax(0,1fr);gap:1rem}nav{position:static}.scroll{overflow-x:auto}}
+@media(max-width:52rem){.page{grid-template-columns:minmax(0,1fr);gap:1rem}nav{position:static;order:2}.scroll{overflow-x:auto}}
 """
 _CURL = """curl -X POST "$MEMLANE_API_URL/api/memories" \\
   -H "Authorization: Bearer $MEMLANE_API_KEY" \\
@@ -50,6 +51,10 @@ def docs_page(document: Json) -> str:
             link = f'<a href="#{anchor}"><code>{method.upper()}</code> {escape(path.removeprefix("/api"))}</a>'
             chapters.setdefault(operation["tags"][0], []).append(link)
             sections.append(_section(anchor, method.upper(), path, operation, schemas))
+    for name, model in schemas.items():
+        link = f'<a href="#model-{name}">{escape(name)}</a>'
+        chapters.setdefault("Models", []).append(link)
+        sections.append(_model(name, model, schemas))
     navigation = "".join(f"<h2>{escape(tag)}</h2>{''.join(links)}" for tag, links in chapters.items())
     title = f"{document['info']['title']} API"
     return (
@@ -69,7 +74,7 @@ def docs_page(document: Json) -> str:
 def _section(anchor: str, method: str, path: str, operation: Json, schemas: Json) -> str:
     parts = [
         f'<section id="{anchor}"><h2 class="op"><span class="verb">{method}</span><code>{escape(path)}</code></h2>',
-        f"<p>{escape(operation['summary'])}</p>",
+        f"<p>{_prose(operation['summary'])}</p>",
     ]
     if operation["parameters"]:
         rows = [
@@ -93,6 +98,19 @@ def _section(anchor: str, method: str, path: str, operation: Json, schemas: Json
     parts.append(_table("Statuses", ("status", "", "body", ""), answers))
     parts.append("</section>")
     return "".join(parts)
+
+
+def _model(name: str, model: Json, schemas: Json) -> str:
+    fields = _fields({"$ref": name}, schemas)
+    about = f'<section id="model-{name}"><h2 class="op"><code>{escape(name)}</code></h2>'
+    table = _table("Fields", ("field", "", "type", ""), fields) if fields else ""
+    return f"{about}<p>{_prose(model.get('description', ''))}</p>{table}</section>"
+
+
+def _prose(text: str) -> str:
+    """Escaped text, with what stands between backticks as code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
 
 
 def _fields(schema: Json, schemas: Json) -> list[tuple[str, str, str, str]]:
@@ -124,13 +142,15 @@ def _limits(schema: Json, least: str, most: str) -> str:
     low, high = schema.get(least), schema.get(most)
     if low is None and high is None:
         return ""
-    return f", {low if low is not None else ''}..{high if high is not None else ''}"
+    if low is None:
+        return f", up to {high}"
+    return f", from {low}" if high is None else f", {low} to {high}"
 
 
 def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, str, str, str]]) -> str:
     head = "".join(f"<th>{escape(one)}</th>" for one in heads)
     lines = "".join(
-        f"<tr><td><code>{escape(first)}</code></td>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>"
+        f"<tr><td><code>{escape(first)}</code></td>{''.join(f'<td>{_prose(cell)}</td>' for cell in rest)}</tr>"
         for first, *rest in rows
     )
     return f'<h3>{escape(title)}</h3><div class="scroll"><table><tr>{head}</tr>{lines}</table></div>'

@@ -112,6 +112,8 @@ def decode_cursor(cursor: str) -> tuple[datetime, str]:
         at, memory_id = orjson.loads(raw)
         moment = datetime.fromisoformat(at)
         sound = moment.tzinfo is not None and _UUID.fullmatch(memory_id) is not None
+        # A forged time with an offset can lie outside of what UTC can say.
+        moment = moment.astimezone(UTC)
     except (ValueError, TypeError, binascii.Error, OverflowError):
         sound = False
     if not sound:
@@ -179,8 +181,8 @@ _REASONS = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
     "literal_error": "must be one of {expected}",
     "model_type": "must be an object",
     "model_attributes_type": "must be an object",

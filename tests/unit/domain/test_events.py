@@ -240,8 +240,6 @@ def test_a_fault_never_quotes_the_text() -> None:
     assert check_payload(payload) == "memory.content: bad value"
 
 
-@given(
-    st.recursive(st.none() | st.text() | st.integers(), lambda i: st.dictionaries(st.text(), i), max_leaves=9)
-)
+@given(st.recursive(st.none() | st.text() | st.integers(), lambda i: st.dictionaries(st.text(), i), max_leaves=9))
 def test_the_check_never_raises(payload: object) -> None:
     assert check_payload(payload) is not None

@@ -37,9 +37,7 @@ grants = st.builds(Grant, user=accesses, project=accesses)
     ],
 )
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_each_side_decides_its_own_scope_only(
-    scope: str, access: Access, needs_write: bool, allowed: bool
-) -> None:
+def test_each_side_decides_its_own_scope_only(scope: str, access: Access, needs_write: bool, allowed: bool) -> None:
     other = N if allowed else W
     grant = Grant(user=access, project=other) if scope == "user" else Grant(user=other, project=access)
     assert decide_grant(grant, scope, needs_write) == (Allowed() if allowed else DENIED)

@@ -90,7 +90,7 @@ def test_a_vector_is_most_like_itself(a: list[float]) -> None:
 
 def test_the_mean_counts_half_at_the_prior() -> None:
     halved = centred_cosine([1.0, 0.0], [0.0, 1.0], [0.5, 0.5], CENTERING_PRIOR)
-    # (.75, -.25) and (-.25, .75)
+    # What is left of the two vectors is .75 and -.25, and the other way round.
     assert halved == pytest.approx(-0.375 / 0.625)
 
 

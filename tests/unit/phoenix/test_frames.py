@@ -22,11 +22,7 @@ TOPIC = "user_meta:memories:c1"
 texts = st.text(st.characters(codec="utf-8"))
 refs = st.none() | st.text(st.characters(codec="utf-8"), max_size=255)
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**53), 2**53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=20,
 )

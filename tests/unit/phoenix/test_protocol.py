@@ -147,9 +147,7 @@ def test_sixty_seconds_of_silence_close_the_socket_with_1001() -> None:
 
 def test_the_server_may_close_at_any_time() -> None:
     connection = joined()
-    assert connection.close(CloseCode.SERVICE_RESTART, "restart") == [
-        Close(CloseCode.SERVICE_RESTART, "restart")
-    ]
+    assert connection.close(CloseCode.SERVICE_RESTART, "restart") == [Close(CloseCode.SERVICE_RESTART, "restart")]
     assert connection.topics == frozenset()
 
 

@@ -83,9 +83,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         return list(frame)
 
     @rule(join_ref=refs, ref=refs, topic=topics, event=events, payload=payloads)
-    def client_sends_a_frame(
-        self, join_ref: str | None, ref: str | None, topic: str, event: str, payload: Any
-    ) -> None:
+    def client_sends_a_frame(self, join_ref: str | None, ref: str | None, topic: str, event: str, payload: Any) -> None:
         text = json.dumps([join_ref, ref, topic, event, payload])
         asked = decode(text)
         effects = self.connection.receive_text(text, self.now)

@@ -30,7 +30,11 @@ from memlane.domain.canonical.text import fold, is_verbatim, light_form
 __all__ = ["CANONICAL_VERSION", "absorb_key", "canonical_form"]
 
 CANONICAL_VERSION: int = 1
-"""Raised whenever a rule changes: keys of different versions never compare equal, so rows need new keys."""
+"""Raised whenever a rule changes: keys of different versions never compare equal, so rows need new keys.
+
+Case and composition come from Python's Unicode tables. Two processes with different tables may give a text in
+letters that are new to one of them two keys, and so two rows, never one key to two statements.
+"""
 
 _SAYING_CATEGORIES = frozenset("LNSMC")
 

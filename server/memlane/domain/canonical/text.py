@@ -23,10 +23,10 @@ _FOLDED |= dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f"), '"')
 # A soft hyphen and a byte-order mark show nothing. Joiners stay: in emoji and Indic text they are spelling.
 _FOLDED |= {0x00AD: "", 0xFEFF: ""}
 
-# All marks with a combining class lie below U+1F000.
-_MARK_RUN = re.compile(
-    "[" + "".join(chr(code) for code in range(0x300, 0x1F000) if unicodedata.combining(chr(code))) + "]{31,}"
-)
+# No mark that has a place in an order is a letter, so this finds every run of them, and quickly; what it finds
+# is looked at closely.
+_MARK_RUN_CANDIDATE = re.compile(r"[^\w\s!-~]{31,}")
+_LONGEST_MARK_RUN = 30
 
 _CODE = re.compile(r"`|[:{]\n[ \t]+\S")
 _SECRET = re.compile(
@@ -71,9 +71,18 @@ def compose(text: str, form: Literal["NFC", "NFKC"] = "NFC") -> str:
     Returns:
         The normal form, or the text itself when it has a run of more than 30 marks.
     """
-    if text.isascii() or _MARK_RUN.search(text):
+    if text.isascii() or any(_has_long_run(match[0]) for match in _MARK_RUN_CANDIDATE.finditer(text)):
         return text
     return unicodedata.normalize(form, text)
+
+
+def _has_long_run(text: str) -> bool:
+    run = 0
+    for char in text:
+        run = run + 1 if unicodedata.combining(char) else 0
+        if run > _LONGEST_MARK_RUN:
+            return True
+    return False
 
 
 def is_verbatim(text: str) -> bool:
