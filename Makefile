@@ -33,6 +33,7 @@ setup: $(DEV_STAMP) ## Install everything that the other commands need.
 
 .PHONY: dev
 dev: $(RUN_STAMP) ## Run the product here: Postgres, embedder, API on one port. ARGS="--port 4300" changes it.
+	@$(MAKE) --silent console || echo "Going on without the console."
 	@exec $(BIN)/memlane dev $(ARGS)
 
 .PHONY: check
@@ -54,3 +55,14 @@ test: $(DEV_STAMP) ## Run every test against real servers.
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)
+
+CONSOLE := client-js/console/dist/index.html
+
+$(CONSOLE): $(wildcard client-js/src/*.ts client-js/console/src/* client-js/console/*.ts client-js/console/index.html client-js/package-lock.json)
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null || \
+	  { echo "Node 20 or later is needed: sudo apt-get install nodejs npm"; exit 1; }
+	@echo "Building the console…"
+	@cd client-js && npm ci --silent --no-audit --no-fund && npx vite build console --logLevel error
+
+.PHONY: console
+console: $(CONSOLE) ## Build the page that `make dev` serves at /.

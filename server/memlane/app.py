@@ -29,6 +29,7 @@ from memlane.realtime.hub import Hub
 from memlane.realtime.redis_fanout import RedisPublisher, RedisSubscription
 from memlane.realtime.sessions import Sessions
 from memlane.rest.application import health_routes, rest_routes
+from memlane.rest.console import Console, console_routes
 from memlane.rest.handlers import MemoryHandlers
 from memlane.rest.health import Acceptance, Check, EntitlementHandlers, HealthHandlers
 from memlane.storage.managed_entitlements import ManagedEntitlements
@@ -177,6 +178,7 @@ def build(
     *,
     embedder: Embedder | None = None,
     clock: Clock | None = None,
+    console: Console | None = None,
 ) -> Process:
     """Build every object of a process, inside the event loop that will serve it; nothing is connected yet.
 
@@ -185,6 +187,7 @@ def build(
         roles: What the process does; all in one by default.
         embedder: In place of the one that the settings name.
         clock: In place of the system's.
+        console: Serve the console too: for loopback alone.
 
     Raises:
         Misconfigured: A setting that only the object can check is wrong.
@@ -207,12 +210,11 @@ def build(
         services = _build_services(process, entitlements, tokens, hub, embedder)
         gate = Gate(services)
         process.services = services
-        process.routes = rest_routes(
-            MemoryHandlers(services, gate),
-            EntitlementHandlers(gate, process.clock, license_fault),
-            health,
-            extra,
-        )
+        memories = MemoryHandlers(services, gate)
+        entitlement = EntitlementHandlers(gate, process.clock, license_fault)
+        if console is not None:
+            extra += console_routes(console, rest_routes(memories, entitlement, health))
+        process.routes = rest_routes(memories, entitlement, health, extra)
     else:
         process.routes = health_routes(health, extra)
     if "worker" in roles:

@@ -138,6 +138,15 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
     return settings
 
 
+def parse_database_url(text: str) -> str:
+    """DATABASE_URL, for the commands that need nothing else.
+
+    Raises:
+        ValueError: It is not a Postgres URL; the reason never quotes it.
+    """
+    return _url("postgresql", "postgres")(text)
+
+
 def _one_of(*values: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in values:

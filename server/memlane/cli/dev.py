@@ -18,11 +18,14 @@ from memlane.domain.grant import FULL_GRANT
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.observability.logs import set_up_logs
 from memlane.observability.supervisor import Supervisor
+from memlane.rest.console import Console as ConsolePage
 from memlane.storage.migrate import migrate
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.tenants import NewKey, Tenants
 
 HOST = "127.0.0.1"
+CONSOLE = Path(__file__).parents[3] / "client-js" / "console" / "dist"
+"""The built console of a checkout; `make console` makes it."""
 
 
 @click.command()
@@ -63,7 +66,10 @@ def dev(port: int, data_dir: Path, log_level: str) -> None:
                 keeper.start("postgres", lambda: _keep_postgres(postgres))
                 try:
                     return await serve_process(
-                        settings, bound, on_ready=lambda: _ready(console, data_dir, port, state, settings)
+                        settings,
+                        bound,
+                        console=ConsolePage(state.runtime_key, port, CONSOLE),
+                        on_ready=lambda: _ready(console, data_dir, port, state, settings),
                     )
                 finally:
                     await keeper.aclose()
@@ -147,6 +153,7 @@ async def _ready(console: Console, data_dir: Path, port: int, state: DevState, s
     head = f"""\
 [bold]Memlane is ready[/] on [cyan]{url}[/]
 
+Console        [cyan]{url}/[/]
 API reference  [cyan]{url}/api/docs[/]
 Settings       {shown}/dev.env   (source it in a script)
 Log            {shown}/memlane.log"""

@@ -94,6 +94,8 @@ async def _guarded(name: str, check: Callable[[], Awaitable[str]]) -> Finding:
         return Finding(name, "ok", await check())
     except MemlaneError as fault:
         return Finding(name, "failed", fault.message)
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+        return Finding(name, "failed", f"cannot be read ({type(fault).__name__}): check the rights of the role")
 
 
 async def _check_embedder(settings: Settings) -> str:

@@ -1,6 +1,8 @@
 """`memlane keys create|list|revoke`."""
 
 import json
+import re
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +17,15 @@ from memlane.storage.pool import Pool
 from memlane.storage.tenants import DEFAULT_LANE, NewKey, Tenants
 
 _ACCESS = click.Choice([access.value for access in Access])
-SLUG = r"[a-z0-9][a-z0-9-]{0,62}"
+_SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_WIDE = 160
+"""Columns of a table that goes into a pipe: there an id must never be cut."""
+
+
+def _slug(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not _SLUG.fullmatch(value):
+        raise click.BadParameter("a slug has 1 to 63 of a-z, 0-9 and -, and does not begin with -")
+    return value
 
 
 @click.group()
@@ -24,8 +34,8 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--organization", default=None, help="Its slug; needed for the project's first key.")
-@click.option("--project", required=True, help="The project's slug; made where it does not exist.")
+@click.option("--organization", default=None, callback=_slug, help="Its slug; needed for the project's first key.")
+@click.option("--project", required=True, callback=_slug, help="The project's slug; made where it does not exist.")
 @click.option("--label", default="", help="What the key is for.")
 @click.option("--user-access", type=_ACCESS, default="read-write", show_default=True, help="Access to user memories.")
 @click.option(
@@ -50,10 +60,7 @@ def create(
 ) -> None:
     """Create a key and print it. It is shown this once: only a hash is stored."""
     expires = None if expires_in_days is None else datetime.now(UTC) + timedelta(days=expires_in_days)
-    try:
-        token = mint_runtime_key(project)
-    except ValueError as fault:
-        raise click.BadParameter(str(fault), param_hint="--project") from fault
+    token = mint_runtime_key(project)
     key = NewKey(
         short=token.short,
         secret_sha256=token.hash(),
@@ -99,7 +106,7 @@ def list_keys(project: str, as_json: bool) -> None:
         return
     table = Table(box=None, header_style="bold")
     for name in ("id", "state", "label", "lane", "user", "project", "created", "expires"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=name == "id", overflow="fold")
     now = datetime.now(UTC)
     for row in rows:
         expired = row["expires_at"] is not None and row["expires_at"] <= now
@@ -114,7 +121,7 @@ def list_keys(project: str, as_json: bool) -> None:
             f"{row['created_at']:%Y-%m-%d %H:%M}",
             "never" if row["expires_at"] is None else f"{row['expires_at']:%Y-%m-%d %H:%M}",
         )
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 @keys.command()

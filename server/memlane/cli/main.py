@@ -45,7 +45,7 @@ def main() -> None:
     Exit codes: 0 fine, 1 failed, 2 wrong usage, 75 a dependency does not answer (try again), 78 misconfigured.
     """
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
     except click.ClickException as fault:
         fault.show()
         sys.exit(fault.exit_code)
@@ -60,6 +60,9 @@ def main() -> None:
     except MemlaneError as fault:
         click.echo(f"memlane: {fault.message}", err=True)
         sys.exit(75 if fault.retryable else 1)
+    # What a command exits with by click's own means comes back as a value.
+    if isinstance(code, int):
+        sys.exit(code)
 
 
 def report_faults(faults: ConfigurationFaults) -> None:

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from memlane.config import ConfigurationFaults, Fault
+from memlane.config import ConfigurationFaults, Fault, parse_database_url
 from memlane.storage.migrate import Migration, migrate
 
 
@@ -13,12 +13,15 @@ def database_url_from(environment: "os._Environ[str]") -> str:
     """DATABASE_URL.
 
     Raises:
-        ConfigurationFaults: It is not set.
+        ConfigurationFaults: It is not set, or no Postgres URL.
     """
     url = environment.get("DATABASE_URL", "").strip()
     if not url:
         raise ConfigurationFaults([Fault("DATABASE_URL", "is required: postgresql://user:password@host/database")])
-    return url
+    try:
+        return parse_database_url(url)
+    except ValueError as fault:
+        raise ConfigurationFaults([Fault("DATABASE_URL", str(fault))]) from None
 
 
 @click.command("migrate")

@@ -12,6 +12,7 @@ from memlane.cli.server import bound_socket, run_loop, serve, serve_metrics
 from memlane.config import Role, Settings, load_settings
 from memlane.domain.errors import Misconfigured
 from memlane.observability.logs import set_up_logs
+from memlane.rest.console import Console
 
 ALL_ROLES: frozenset[Role] = frozenset({"api", "gateway", "worker"})
 
@@ -62,6 +63,7 @@ async def serve_process(
     bound: socket.socket,
     roles: frozenset[Role] = ALL_ROLES,
     *,
+    console: Console | None = None,
     on_ready: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
     """Build the process and serve until a signal.
@@ -81,7 +83,7 @@ async def serve_process(
             refused.append(fault)
             raise
 
-    process = build(settings, roles)
+    process = build(settings, roles, console=console)
     started = await serve(application(process, start), bound, on_ready=on_ready, drain=process.drain)
     if refused:
         raise refused[0]

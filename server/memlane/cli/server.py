@@ -77,7 +77,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
         Misconfigured: The address is not free or not ours.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, or asyncio leaves Nagle's algorithm on: an answer would wait 40 ms for an acknowledgement.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
@@ -134,6 +135,17 @@ def server_of(
 
 
 def serve_metrics(port: int | None, host: str) -> None:
-    """Prometheus text on a port of its own, when one is configured."""
-    if port is not None:
+    """Prometheus text on a port of its own, when one is configured.
+
+    Raises:
+        Misconfigured: The port is not free or not ours.
+    """
+    if port is None:
+        return
+    try:
         start_http_server(port, addr=host, registry=metrics.REGISTRY)
+    except OSError as fault:
+        raise Misconfigured(
+            f"port {port} on {host} cannot be used for metrics ({fault.strerror}): "
+            "stop what holds it, or set another MEMLANE_METRICS_PORT"
+        ) from fault

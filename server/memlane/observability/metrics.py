@@ -79,7 +79,10 @@ STREAM_DELIVERY_SECONDS = Histogram(
 HINT_LAG_SECONDS = Histogram(
     "memlane_hint_lag_seconds", "Time from a write's commit to its hint's arrival.", buckets=_SECONDS, registry=REGISTRY
 )
-HINTS_DROPPED = Counter("memlane_hints_dropped_total", "Hints that were not published.", registry=REGISTRY)
+HINTS_DROPPED = Counter(
+    "memlane_hints_dropped_total", "Hints that were not published because their queue was full.", registry=REGISTRY
+)
+HINT_RETRIES = Counter("memlane_hint_retries_total", "Times that Redis took no hints.", registry=REGISTRY)
 HINT_RECONNECTS = Counter("memlane_hint_reconnects_total", "Times the hints' subscription broke.", registry=REGISTRY)
 
 

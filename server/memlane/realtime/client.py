@@ -23,8 +23,23 @@ HOLD_SECONDS = 8.0
 State = Literal["joining", "behind", "live", "ended"]
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class Item:
+    """What the hub's workers look at, one worker at a time.
+
+    Attributes:
+        queued: Whether a worker will look at it.
+        busy: Whether one does.
+        again: Whether it is to be looked at once more when that one is done.
+    """
+
+    queued: bool = False
+    busy: bool = False
+    again: bool = False
+
+
 @dataclass(slots=True, eq=False)
-class Subscription:
+class Subscription(Item):
     """One join of one topic.
 
     Attributes:
@@ -38,7 +53,7 @@ class Subscription:
         position: The seq up to which the socket was handed every change.
         fenced: Whether late answers may overwrite newer rows in this client (all but our own).
         visible: While a long way is caught up: the ids that a list shows.
-        queued: Whether a worker will look at it.
+        counted: Whether it is in the metric.
     """
 
     client: "Client"
@@ -52,7 +67,6 @@ class Subscription:
     fenced: bool = True
     visible: frozenset[str] | None = None
     counted: bool = False
-    queued: bool = False
 
 
 @dataclass(slots=True, eq=False)

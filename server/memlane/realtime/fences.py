@@ -3,7 +3,7 @@
 An answer that shows a channel at head h may reach its client up to 15 s later. Should the channel move
 meanwhile, the client would show what is older, so the rows past h go out again at fixed times after the answer.
 Pure but for the clock, which is handed in. One window for each channel; answers within 0.25 s count as one
-(the lower head of the two), so a window holds at most 61 of them.
+(the lower head of the two), so a window holds at most 62 of them.
 """
 
 from collections import OrderedDict, deque
@@ -14,9 +14,10 @@ from memlane.domain.stream import ChannelKey
 
 RESEND_AT = (0.1, 0.7, 2.0, 5.0, 15.0)
 """Seconds after the answer (realtime.md, Fence)."""
-WINDOW_SECONDS = RESEND_AT[-1] + 0.2
-"""How long an answer may be under way; past that the client has given it up."""
 MERGE_SECONDS = 0.25
+WINDOW_SECONDS = RESEND_AT[-1] + MERGE_SECONDS
+"""How long an answer may be under way, counted from the first that it was merged with; past that the client has
+given it up."""
 WINDOWS_MAX = 50_000
 """Most channels with a window; of more, the oldest window goes and is counted."""
 SECONDS_PER_ROW = 0.005
@@ -28,6 +29,7 @@ class _Window:
     answers: deque[tuple[float, int]] = field(default_factory=deque)
     newest: float = 0.0
     due: float = 0.0
+    not_before: float = 0.0
 
 
 class Fences:
@@ -57,7 +59,7 @@ class Fences:
             window.answers.append((now, head))
         window.newest = now
         self._windows.move_to_end(key)
-        first = now + RESEND_AT[0]
+        first = max(now + RESEND_AT[0], window.not_before)
         # A resend that is due and not yet taken is never put off by another answer.
         self._schedule(key, window, min(window.due, first) if window.due else first)
 
@@ -82,8 +84,9 @@ class Fences:
     def slow_down(self, key: ChannelKey, rows: int, now: float) -> None:
         """A resend took so many rows: put the next one off accordingly."""
         window = self._windows.get(key)
-        if window is not None and window.due < now + rows * SECONDS_PER_ROW:
-            self._schedule(key, window, now + rows * SECONDS_PER_ROW)
+        if window is not None:
+            window.not_before = now + rows * SECONDS_PER_ROW
+            self._schedule(key, window, max(window.due, window.not_before))
 
     def _schedule(self, key: ChannelKey, window: _Window, due: float) -> None:
         if window.due != due:

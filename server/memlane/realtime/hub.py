@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from memlane.domain.errors import StorageUnavailable
 from memlane.domain.events import Change, check_payload, present_state
 from memlane.domain.memory import Position
-from memlane.domain.stream import ChannelKey, Hint
+from memlane.domain.stream import CURSOR_SECONDS, ChannelKey, Hint
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.phoenix.close_codes import CloseCode
 from memlane.phoenix.frames import encode_broadcast
-from memlane.realtime.client import QUEUE_BYTES, Subscription
+from memlane.realtime.client import QUEUE_BYTES, Item, Subscription
 from memlane.realtime.fences import WINDOW_SECONDS, Fences
 from memlane.realtime.joins import Refused, resolve_join
 from memlane.realtime.wire import PAUSE_BYTES, text_frame
@@ -38,7 +38,7 @@ RETRY_SECONDS = 0.25
 
 
 @dataclass(slots=True, eq=False)
-class Feed:
+class Feed(Item):
     """A channel with subscribers here.
 
     Attributes:
@@ -50,7 +50,8 @@ class Feed:
         wanted: The highest seq that a hint or the sweep spoke of.
         live: Subscriptions that get what comes next.
         catching_up: Those that read the table by themselves.
-        queued: Whether a worker will look at it.
+        resends: How many resends are reading the table.
+        moved: While they do: what was delivered meanwhile, the seq by memory id.
     """
 
     key: ChannelKey
@@ -61,16 +62,16 @@ class Feed:
     wanted: int = 0
     live: set[Subscription] = field(default_factory=set)
     catching_up: set[Subscription] = field(default_factory=set)
-    queued: bool = False
+    resends: int = 0
+    moved: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
-class Resend:
+class Resend(Item):
     """Rows past a fence, to be sent again."""
 
     feed: Feed
     since: int
-    queued: bool = False
 
 
 Work: TypeAlias = Subscription | Feed | Resend
@@ -120,10 +121,13 @@ class Hub:
             return
         feed.wanted = max(feed.wanted, hint.seq)
         if hint.seq == feed.last + 1 and hint.payload is not None and feed.live:
-            self._note_untrusted(feed, now)
-            self._deliver(feed, hint.seq, hint.payload)
-            if hint.sent_at:
-                metrics.STREAM_DELIVERY_SECONDS.observe(max(0.0, time.time() - hint.sent_at))
+            frame = self._frame(feed, hint.payload)
+            # An event that another version made and this one cannot send is read from the table below.
+            if frame is not None:
+                self._note_untrusted(feed, now)
+                self._deliver(feed, hint.seq, frame)
+                if hint.sent_at:
+                    metrics.STREAM_DELIVERY_SECONDS.observe(max(0.0, time.time() - hint.sent_at))
         if feed.wanted > feed.last and feed.live:
             metrics.STREAM_RESYNCS.labels("gap").inc()
             self._enqueue(feed)
@@ -158,10 +162,20 @@ class Hub:
         while True:
             item = await self._work.get()
             item.queued = False
+            if item.busy:
+                # Two readers of one item would write an older page after a newer one.
+                item.again = True
+                continue
+            item.busy = True
             try:
                 await self._look_at(item)
             except StorageUnavailable:
                 self._again_later(item)
+            finally:
+                item.busy = False
+                if item.again:
+                    item.again = False
+                    self._enqueue(item)
 
     async def run_sweep(self) -> None:
         """Compare the heads of all feeds with the table, for ever: what a hint lost is found here."""
@@ -202,8 +216,7 @@ class Hub:
             metrics.STREAM_RESYNCS.labels("sweep").inc()
             self._enqueue(feed)
 
-    def _deliver(self, feed: Feed, seq: int, payload: Mapping[str, Any]) -> None:
-        frame = self._frame(feed, payload)
+    def _deliver(self, feed: Feed, seq: int, frame: bytes | None) -> None:
         feed.last = seq
         if frame is None:
             return
@@ -244,7 +257,7 @@ class Hub:
             self._fences.add(feed.key, feed.last, self._monotonic())
         for row in page.rows:
             if row.seq > feed.last:
-                self._deliver(feed, row.seq, self._payload(feed, row))
+                self._deliver(feed, row.seq, self._frame(feed, self._payload(feed, row)))
         if page.complete:
             feed.last = max(feed.last, page.position.seq)
         if (not page.complete or feed.wanted > feed.last) and feed.live:
@@ -280,6 +293,8 @@ class Hub:
         if subscription.position < began_at:
             self._enqueue(subscription)  # a fence put it back meanwhile
             return
+        if subscription.fenced:
+            self._note_untrusted_rows(feed, page.rows)
         if not self._write_page(feed, subscription, page.rows) or not page.complete:
             # Over the mark the transport calls when it has drained; below it nobody would.
             if wire.buffered() <= PAUSE_BYTES:
@@ -315,9 +330,22 @@ class Hub:
 
     # Fences
 
+    def _trusts_hints(self, now: float) -> bool:
+        return now >= self._distrust_until and self._healthy()
+
     def _note_untrusted(self, feed: Feed, now: float) -> None:
-        if now < self._distrust_until or not self._healthy():
+        if not self._trusts_hints(now):
             self._fences.add(feed.key, feed.last, now)
+
+    def _note_untrusted_rows(self, feed: Feed, rows: Sequence[StoredMemory]) -> None:
+        # A list that was answered before these rows changed may still be under way, and its fence unheard.
+        now = self._monotonic()
+        if self._trusts_hints(now):
+            return
+        recently = time.time() - CURSOR_SECONDS
+        recent = [row.seq for row in rows if row.memory.updated_at.timestamp() > recently]
+        if recent:
+            self._fences.add(feed.key, min(recent) - 1, now)
 
     def _put_back(self, feed: Feed, since: int) -> None:
         # Who is behind reads the table anyway: from the fence on.
@@ -327,15 +355,28 @@ class Hub:
 
     async def _resend(self, resend: Resend) -> None:
         feed = resend.feed
-        page = await self._read(feed, resend.since)
+        # Who becomes live from now on has read the table from the fence on by itself, and perhaps later.
+        fenced = [subscription for subscription in feed.live if subscription.fenced]
+        feed.resends += 1
+        try:
+            page = await self._read(feed, resend.since)
+        finally:
+            feed.resends -= 1
+            moved = feed.moved
+            if not feed.resends:
+                feed.moved = {}
         if page is None:
             return
-        rows = [row for row in page.rows if row.seq <= feed.last]
+        # What moved on while the page was read was sent with its newer state: the page's would undo that.
+        rows = [row for row in page.rows if row.seq <= feed.last and moved.get(row.memory.id, 0) <= row.seq]
+        served = max(feed.last, page.position.seq)
         for row in rows:
             frame = self._frame(feed, self._payload(feed, row))
             if frame is None:
                 continue
-            for subscription in [one for one in feed.live if one.fenced]:
+            for subscription in fenced:
+                if subscription not in feed.live or subscription.position > served:
+                    continue
                 if subscription.client.wire.buffered() + len(frame) > QUEUE_BYTES:
                     subscription.position = min(subscription.position, resend.since)
                     self._fall_behind(feed, subscription)
@@ -343,8 +384,8 @@ class Hub:
                     subscription.client.wire.write(frame)
                     metrics.STREAM_RESENT.inc()
         self._fences.slow_down(feed.key, len(rows), self._monotonic())
-        if not page.complete and rows:
-            self._enqueue(Resend(feed, rows[-1].seq))
+        if not page.complete and page.rows[-1].seq <= feed.last:
+            self._enqueue(Resend(feed, page.rows[-1].seq))
 
     # Joining
 

@@ -56,12 +56,12 @@ STATUS_OF: dict[type[MemlaneError], int] = {
     EmbedderUnavailable: 503,
     StorageUnavailable: 503,
 }
-"""HTTP status of each error (rest.md, Errors)."""
+"""HTTP status of each error and of its subclasses (rest.md, Errors)."""
 
 
 def error_response(fault: MemlaneError, request_id: str) -> Response:
     """The answer that an error stands for."""
-    status = STATUS_OF.get(type(fault), 500)
+    status = next((STATUS_OF[kind] for kind in type(fault).__mro__ if kind in STATUS_OF), 500)
     detail: Json = {"code": fault.code, "message": fault.message, "requestId": request_id}
     if isinstance(fault, ValidationFailed) and fault.details:
         detail["details"] = [{"path": one.path, "message": one.message} for one in fault.details]

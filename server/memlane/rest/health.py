@@ -79,21 +79,21 @@ class EntitlementHandlers:
 
     async def runtime_entitlement(self, request: Request) -> Response:
         """The published union, for the key's organization; the bearer key is all that it needs."""
-        key = await key_of(request, self.gate)
-        refuse_query(request)
+        organization = ""
         outcome: Entitlement | EntitlementFault
-        if self.license_fault is not None:
-            outcome = self.license_fault
-        else:
-            try:
-                async with asyncio.timeout(ENTITLEMENT_SECONDS):
-                    outcome = await self.gate.entitlement(key)
-            except (Unavailable, TimeoutError):
-                outcome = UNRESOLVED
+        try:
+            async with asyncio.timeout(ENTITLEMENT_SECONDS):
+                key = await key_of(request, self.gate)
+                refuse_query(request)
+                organization = key.organization
+                outcome = self.license_fault or await self.gate.entitlement(key)
+        except (Unavailable, TimeoutError):
+            # A status of its own would be read as any other fault: the published runtime reads only a 200.
+            outcome = UNRESOLVED
         return json_response(
             runtime_entitlement_body(
                 outcome,
-                organization=key.organization,
+                organization=organization,
                 now=self.clock.now(),
                 request_id=request.state.request_id,
             )

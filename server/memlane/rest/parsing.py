@@ -75,7 +75,7 @@ def refuse_query(request: Request) -> None:
     Raises:
         ValidationFailed: There is one.
     """
-    if request.url.query:
+    if request.scope["query_string"]:
         names = dict.fromkeys(request.query_params.keys()) or {"query": None}
         raise ValidationFailed(
             "The query is not valid.",

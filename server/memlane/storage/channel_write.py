@@ -128,6 +128,12 @@ class LockedChannel:
             "restore_memory", target.memory.id, *self._ledger(before=None, after=target.memory.content)
         )
 
+    async def keep_absorb_key(self, memory_id: str, absorb_key: bytes | None) -> None:
+        """See `ChannelWrite.keep_absorb_key`."""
+        await self._connection.execute(
+            statement("keep_absorb_key"), self._channel.project_id, self._id, memory_id, absorb_key
+        )
+
     async def find_answer(self, key: str) -> KeptAnswer | None:
         """See `ChannelWrite.find_answer`."""
         row = await self._connection.fetchrow(

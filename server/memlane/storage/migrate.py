@@ -14,6 +14,8 @@ import asyncpg
 from asyncpg.exceptions import (
     FeatureNotSupportedError,
     InsufficientPrivilegeError,
+    OperatorInterventionError,
+    PostgresConnectionError,
     PostgresError,
     UndefinedFileError,
     UndefinedTableError,
@@ -119,42 +121,81 @@ async def migrate(
         connection = await asyncpg.connect(dsn, timeout=10.0)
     except (OSError, TimeoutError, PostgresError) as fault:
         raise StorageUnavailable(f"the database does not answer ({type(fault).__name__})") from fault
+    except (ValueError, asyncpg.InterfaceError):
+        # Not chained: the driver's message quotes the connection string.
+        raise Misconfigured(
+            "DATABASE_URL is not a connection string: postgresql://user:password@host/database"
+        ) from None
     try:
-        await _check_server(connection)
-        await connection.execute("select pg_advisory_lock($1)", ADVISORY_LOCK)
-        await _ensure_pgvector(connection)
-        await connection.execute(
-            "create table if not exists schema_migrations (number integer primary key, name text not null, "
-            "checksum text not null, applied_at timestamptz not null default clock_timestamp())"
-        )
-        todo = [
-            migration
-            for migration in pending(await applied_migrations(connection), migrations())
-            if up_to is None or migration.number <= up_to
-        ]
-        for migration in todo:
-            on_step(migration)
-            async with connection.transaction():
-                await connection.execute(migration.sql)
-                await connection.execute(
-                    "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
-                    migration.number,
-                    migration.name,
-                    migration.checksum,
-                )
-        return todo
+        return await _migrate(connection, on_step, up_to)
+    except InsufficientPrivilegeError as fault:
+        raise MigrationRefused(
+            "this role may not change the schema: let its owner run `GRANT USAGE, CREATE ON SCHEMA public TO <role>;` "
+            "in this database, or migrate as the owner, then run `memlane migrate` again"
+        ) from fault
+    except (OSError, PostgresConnectionError, OperatorInterventionError, asyncpg.InterfaceError) as fault:
+        raise StorageUnavailable(
+            f"the connection broke ({type(fault).__name__}); run `memlane migrate` again: what was applied stays, and "
+            "the migration under way was rolled back"
+        ) from fault
     finally:
         # Closing the session also frees the advisory lock.
+        await _close(connection)
+
+
+async def _migrate(connection: Connection, on_step: Callable[[Migration], None], up_to: int | None) -> list[Migration]:
+    await _check_server(connection)
+    await connection.execute("select pg_advisory_lock($1)", ADVISORY_LOCK)
+    await _ensure_pgvector(connection)
+    await connection.execute(
+        "create table if not exists schema_migrations (number integer primary key, name text not null, "
+        "checksum text not null, applied_at timestamptz not null default clock_timestamp())"
+    )
+    todo = [
+        migration
+        for migration in pending(await applied_migrations(connection), migrations())
+        if up_to is None or migration.number <= up_to
+    ]
+    for migration in todo:
+        on_step(migration)
+        await _apply(connection, migration)
+    return todo
+
+
+async def _apply(connection: Connection, migration: Migration) -> None:
+    try:
+        async with connection.transaction():
+            await connection.execute(migration.sql)
+            await connection.execute(
+                "insert into schema_migrations (number, name, checksum) values ($1, $2, $3)",
+                migration.number,
+                migration.name,
+                migration.checksum,
+            )
+    except (InsufficientPrivilegeError, PostgresConnectionError, OperatorInterventionError):
+        raise
+    except PostgresError as fault:
+        # Its kind and not its words: they can quote a row.
+        raise MigrationRefused(
+            f"{migration.name} failed and was rolled back ({type(fault).__name__}, {fault.sqlstate}): the server's log "
+            "says more; mend that, then run `memlane migrate` again"
+        ) from fault
+
+
+async def _close(connection: Connection) -> None:
+    try:
         await connection.close(timeout=5.0)
+    except (OSError, PostgresError, asyncpg.InterfaceError):
+        connection.terminate()
 
 
-async def _check_server(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+async def _check_server(connection: Connection) -> None:
     version = int(await connection.fetchval("select current_setting('server_version_num')"))
     if version < OLDEST_SERVER:
         raise MigrationRefused(f"Postgres 14 or later is needed; this server is {version // 10000}")
 
 
-async def _ensure_pgvector(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+async def _ensure_pgvector(connection: Connection) -> None:
     installed = await connection.fetchval("select extversion from pg_extension where extname = 'vector'")
     if installed is None:
         try:

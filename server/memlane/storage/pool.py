@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.exceptions import (
+    AdminShutdownError,
+    CrashShutdownError,
     DeadlockDetectedError,
     InterfaceError,
     InternalClientError,
     PostgresConnectionError,
     PostgresError,
     SerializationError,
+    UndefinedColumnError,
+    UndefinedTableError,
     UniqueViolationError,
 )
 
@@ -49,7 +53,15 @@ TRIES = 4
 
 RACE_FAULTS = (SerializationError, DeadlockDetectedError, UniqueViolationError)
 """The transaction lost a race and was rolled back whole: it may be run again."""
-_LOST_CONNECTION = (PostgresConnectionError, InterfaceError, InternalClientError, OSError)
+_NO_SCHEMA = "The database's schema is missing or older than this program: run `memlane migrate`."
+_LOST_CONNECTION = (
+    PostgresConnectionError,
+    AdminShutdownError,
+    CrashShutdownError,
+    InterfaceError,
+    InternalClientError,
+    OSError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +125,15 @@ class Pool:
         """
         with translated():
             pool = await self._opened()
-            async with asyncio.timeout(ACQUIRE_SECONDS + CONNECT_SECONDS):
-                lent = await pool.acquire(timeout=ACQUIRE_SECONDS)
-            metrics.POOL_IN_USE.set(pool.get_size() - pool.get_idle_size())
-            metrics.POOL_SIZE.set(pool.get_size())
+            if pool.get_idle_size():
+                # Nothing to wait for but, at most, a connect with a bound of its own; a time limit costs a task.
+                lent = await pool.acquire()
+            else:
+                async with asyncio.timeout(ACQUIRE_SECONDS + CONNECT_SECONDS):
+                    lent = await pool.acquire(timeout=ACQUIRE_SECONDS)
+            size = pool.get_size()
+            metrics.POOL_IN_USE.set(size - pool.get_idle_size())
+            metrics.POOL_SIZE.set(size)
             try:
                 yield lent
             except asyncio.CancelledError:
@@ -188,7 +205,8 @@ class translated:  # noqa: N801 - reads as a word in `with translated():`
             return
         if isinstance(fault, (PostgresError, TimeoutError, *_LOST_CONNECTION)):
             metrics.STORAGE_FAULTS.labels(type(fault).__name__).inc()
-            raise StorageUnavailable from fault
+            message = _NO_SCHEMA if isinstance(fault, (UndefinedTableError, UndefinedColumnError)) else None
+            raise StorageUnavailable(message) from fault
 
 
 def _is_lost(fault: BaseException | None) -> bool:

@@ -72,7 +72,8 @@ async def _import_one(services: Services, caller: Caller, memory: ImportedMemory
                 return ImportCount(absorbed=1)
             await write.absorb(twin, wording, threads, "form")
             return ImportCount(absorbed=1)
-        # A live twin must not stand in the way of a row that is retired in this very transaction.
+        # A live twin must not stand in the way of a row that is retired in this very transaction: such a row gets
+        # its key when it is retired, so that a restore still finds the twin.
         key = None if memory.retired else wording.absorb_key
         stored = await write.insert(
             memory.id,
@@ -83,6 +84,7 @@ async def _import_one(services: Services, caller: Caller, memory: ImportedMemory
         )
         if memory.retired:
             await write.retire(stored)
+            await write.keep_absorb_key(memory.id, wording.absorb_key)
         return ImportCount(written=1)
 
     return await services.store.in_channel(caller, channel_of(caller, draft.scope), act)

@@ -11,11 +11,48 @@ from memlane.domain.memory import AbsorbedBy, Kind, Memory, Position, Scope, Sim
 from memlane.domain.scoring import FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.domain.stream import ChannelKey, JoinClaims, RowChange, SessionState
+from memlane.usecases.rows import (
+    ChangesPage,
+    ChannelHead,
+    ChannelRef,
+    ExportedMemory,
+    Idempotency,
+    KeptAnswer,
+    LedgerEntry,
+    ScoredMemory,
+    StoredMemory,
+    StreamTicket,
+    Vector,
+    Wording,
+)
+
+__all__ = [
+    "ChangesPage",
+    "ChannelHead",
+    "ChannelRef",
+    "ChannelWrite",
+    "Clock",
+    "Embedder",
+    "EntitlementSource",
+    "ExportedMemory",
+    "Hints",
+    "Idempotency",
+    "JoinTokens",
+    "KeptAnswer",
+    "KeyStore",
+    "LedgerEntry",
+    "RecallMarks",
+    "ScoredMemory",
+    "Services",
+    "Store",
+    "StoredMemory",
+    "StreamStore",
+    "StreamTicket",
+    "Vector",
+    "Wording",
+]
 
 T = TypeVar("T")
-
-Vector = list[float]
-"""A unit-length (L2 norm 1) embedding; adapters normalise."""
 
 
 class Clock(Protocol):
@@ -68,108 +105,6 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRef:
-    """Names one channel: a project's user, or the project itself (``user_id`` is then empty)."""
-
-    project_id: str
-    scope: Scope
-    user_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelHead:
-    """A channel's present position and the code of its stream topic."""
-
-    id: str
-    scope: Scope
-    position: Position
-    join_code: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """A memory's text with all that is derived from it, made before the channel's lock is taken."""
-
-    content: str
-    absorb_key: bytes | None
-    canonical_version: int
-    terms: Sequence[str]
-    terms_version: int
-    space_id: int
-    embedding: Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Idempotency:
-    """A caller's idempotency key and the hash of the request that it stands for."""
-
-    key: str
-    request_sha256: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class KeptAnswer:
-    """The first answer to an idempotency key, as JSON, and the hash of its request."""
-
-    request_sha256: bytes
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMemory:
-    """A row: the memory, the seq of its latest change, and what it is absorbed by."""
-
-    memory: Memory
-    seq: int
-    absorb_key: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredMemory:
-    """A recalled memory and its confidence, 0 to 1."""
-
-    memory: Memory
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesPage:
-    """Rows that changed since a position, in order of seq; ``complete`` when they reach the head."""
-
-    position: Position
-    rows: list[StoredMemory]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedMemory:
-    """A memory and the user whose it is; empty in the project scope."""
-
-    memory: Memory
-    user_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One write as the ledger tells it. Hashes are SHA-256 of the wording before and after, in hex."""
-
-    operation: str
-    absorbed_by: str | None
-    lane: str
-    key_id: str | None
-    run: str
-    source_type: str
-    source_id: str
-    source_trust: str
-    triggered_by: str
-    request_id: str
-    written_at: datetime
-    seq: int
-    before_sha256: str | None
-    after_sha256: str | None
-
-
 class ChannelWrite(Protocol):
     """A write transaction that holds its channel's lock. Each change takes the next seq and a ledger row."""
 
@@ -216,6 +151,10 @@ class ChannelWrite(Protocol):
 
     async def restore(self, target: StoredMemory) -> StoredMemory:
         """Make a retired row live again."""
+        ...
+
+    async def keep_absorb_key(self, memory_id: str, absorb_key: bytes | None) -> None:
+        """Give a retired row that came without one its absorb key; no change that a reader could see."""
         ...
 
     async def find_answer(self, key: str) -> KeptAnswer | None:
@@ -352,14 +291,6 @@ class RecallMarks(Protocol):
     def mark(self, project_id: str, memory_ids: Sequence[str], at: datetime) -> None:
         """Note the recall; never waits, never fails. A full queue drops the mark and counts it."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class StreamTicket:
-    """A join token and the code of the topic that it opens."""
-
-    token: str
-    join_code: str
 
 
 class JoinTokens(Protocol):

@@ -11,26 +11,38 @@ from memlane.usecases.ports import Services, Wording
 
 
 async def derive_wordings(services: Services, caller: Caller, drafts: Sequence[Draft]) -> list[Wording]:
-    """Embed drafts in one call, and make their absorb keys and terms.
+    """Embed drafts in one call, and make their absorb keys and terms meanwhile.
 
     Raises:
         EmbedderUnavailable: Nothing was written.
         StorageUnavailable: The embedding space cannot be looked up.
     """
-    embeddings, space_id = await asyncio.gather(
+    now = services.clock.now()
+
+    async def derive_keys() -> list[tuple[bytes | None, list[str]]]:
+        # Runs while the embedder's thread or server is at work.
+        return [
+            (
+                absorb_key(draft.content, scope=draft.scope, user_id=caller.user_id, now=now),
+                index_terms(draft.content),
+            )
+            for draft in drafts
+        ]
+
+    embeddings, space_id, derived = await asyncio.gather(
         services.embedder.embed_documents([draft.content for draft in drafts]),
         services.store.space_id(services.embedder.space),
+        derive_keys(),
     )
-    now = services.clock.now()
     return [
         Wording(
             content=draft.content,
-            absorb_key=absorb_key(draft.content, scope=draft.scope, user_id=caller.user_id, now=now),
+            absorb_key=key,
             canonical_version=CANONICAL_VERSION,
-            terms=index_terms(draft.content),
+            terms=terms,
             terms_version=TERMS_VERSION,
             space_id=space_id,
             embedding=embedding,
         )
-        for draft, embedding in zip(drafts, embeddings, strict=True)
+        for draft, embedding, (key, terms) in zip(drafts, embeddings, derived, strict=True)
     ]

@@ -109,6 +109,12 @@ with head as (
 select written.*, r.recalled_at
   from written left join memory_recalls r on r.project_id = $1 and r.memory_id = $3;
 
+-- name: keep_absorb_key
+-- Only of a retired row: no reader sees a change, so it takes no seq and no ledger row.
+-- $1 project, $2 channel, $3 id, $4 absorb key
+update memories set absorb_key = $4
+ where project_id = $1 and channel_id = $2 and id = $3 and retired_at is not null;
+
 -- name: find_answer
 -- $1 project, $2 user, $3 key
 select request_sha256, answer::text

@@ -1,0 +1,142 @@
+"""The rules of the house that no linter knows."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from architecture.source import PACKAGE, ROOT, called, modules, nodes
+from memlane.domain import errors
+from memlane.domain.errors import MemlaneError, Misconfigured, StorageUnavailable, TokenRejected
+from memlane.rest.errors import STATUS_OF, error_response
+from memlane.storage.statements import statements
+
+LONGEST_MODULE = 400
+
+
+def test_imports_point_down_and_the_core_does_no_io() -> None:
+    linter = Path(sys.executable).parent / "lint-imports"
+    found = subprocess.run([linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+
+
+def test_background_tasks_are_begun_only_under_supervision() -> None:
+    """A task group waits for its tasks; every other task belongs to `observability.supervisor`."""
+    groups = {
+        (name, item.optional_vars.id)
+        for name, node in nodes()
+        if isinstance(node, ast.AsyncWith)
+        for item in node.items
+        if called(item.context_expr) == "TaskGroup" and isinstance(item.optional_vars, ast.Name)
+    }
+    bare = [
+        f"{name}:{node.lineno}"
+        for name, node in nodes()
+        if isinstance(node, ast.Call)
+        and called(node) in {"create_task", "ensure_future", "run_coroutine_threadsafe"}
+        and not name.startswith("observability/")
+        and (name, getattr(getattr(node.func, "value", None), "id", None)) not in groups
+    ]
+    assert bare == []
+
+
+def statement_names_in_code() -> dict[str, str]:
+    """Every string of the code that stands where a statement's name does, with its place."""
+    takers = {"statement", "_change", "_rows_of_every_channel"}
+    return {
+        node.args[0].value: f"{name}:{node.lineno}"
+        for name, node in nodes()
+        if isinstance(node, ast.Call)
+        and called(node) in takers
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+    }
+
+
+def test_every_statement_that_the_code_names_exists() -> None:
+    assert {name: place for name, place in statement_names_in_code().items() if name not in statements()} == {}
+
+
+def test_every_statement_is_used() -> None:
+    words = {node.value for _, node in nodes() if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert sorted(set(statements()) - words) == []
+
+
+def test_every_statement_says_what_its_parameters_are() -> None:
+    """`$3` in the text stands in a comment above it."""
+    undescribed = {}
+    for name, text in statements().items():
+        comments = " ".join(line for line in text.splitlines() if line.startswith("--"))
+        body = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+        told = {int(number) for number in re.findall(r"\$(\d+)", comments)}
+        for first, last in re.findall(r"\$(\d+)\.\.\$(\d+)", comments):
+            told |= set(range(int(first), int(last) + 1))
+        missing = {int(number) for number in re.findall(r"\$(\d+)", body)} - told
+        if missing:
+            undescribed[name] = sorted(missing)
+    assert undescribed == {}
+
+
+def test_sql_stands_only_in_query_files_and_migrations() -> None:
+    """But for what has no rows: sessions, locks and the migrations' own table."""
+    allowed = ("storage/migrate.py", "storage/pool.py", "embedded/", "bench/", "cli/doctor.py")
+    spoken = re.compile(r"^\s*(select \S+ from|insert into|update \w+ set|delete from|with \w+ as)\b", re.IGNORECASE)
+    found = [
+        f"{name}:{node.lineno}"
+        for name, node in nodes()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and spoken.match(node.value)
+        if not name.startswith(allowed)
+    ]
+    assert found == []
+
+
+def every_error() -> set[type[MemlaneError]]:
+    found: set[type[MemlaneError]] = set()
+    todo: list[type[MemlaneError]] = [MemlaneError]
+    while todo:
+        kind = todo.pop()
+        found.add(kind)
+        todo += kind.__subclasses__()
+    return {kind for kind in found if kind.__module__.startswith("memlane.")}
+
+
+def test_every_error_that_a_caller_can_meet_has_a_status() -> None:
+    """A class without one is the head of a family, ends the process, is answered by the stream, or is of `dev`."""
+    heads = {kind for kind in every_error() if kind.__subclasses__() and "code" not in vars(kind)}
+    elsewhere = {kind for kind in every_error() if issubclass(kind, (Misconfigured, TokenRejected))}
+    elsewhere |= {kind for kind in every_error() if kind.__module__.startswith("memlane.embedded.")}
+    met = every_error() - heads - elsewhere - {MemlaneError}
+    without = {kind for kind in met if not set(kind.__mro__) & set(STATUS_OF)}
+    assert without == set()
+
+
+def test_a_subclass_of_an_error_answers_as_its_parent() -> None:
+    class DiskFull(StorageUnavailable):
+        """The database's disk is full."""
+
+    assert error_response(DiskFull(), "r").status_code == 503
+
+
+def test_the_tree_of_errors_in_the_docstring_is_whole() -> None:
+    tree = errors.__doc__ or ""
+    for kind in every_error():
+        if kind.__module__ == errors.__name__:
+            assert kind.__name__ in tree
+            if "code" in vars(kind) and kind is not MemlaneError:
+                assert kind.code in tree
+
+
+def test_every_code_is_of_one_class() -> None:
+    own = [kind for kind in every_error() if "code" in vars(kind)]
+    assert len({kind.code for kind in own}) == len(own)
+
+
+def test_no_module_is_longer_than_a_reader_can_hold() -> None:
+    long = {
+        name: length
+        for name in modules()
+        if (length := len((PACKAGE / name).read_text(encoding="utf-8").splitlines())) > LONGEST_MODULE
+    }
+    assert long == {}

@@ -1,0 +1,69 @@
+"""Lane, then grant, as one table."""
+
+import itertools
+from datetime import UTC, datetime
+from typing import get_args
+
+import pytest
+
+from memlane.domain.caller import Caller, KeyRecord
+from memlane.domain.errors import Denied, GrantDenied, LaneOff, LaneReadOnly
+from memlane.domain.grant import Access, Grant
+from memlane.domain.lane import Lane, LaneMode, Trust
+from memlane.domain.memory import Scope
+from memlane.usecases.access import readable_scopes, require_scope, require_some, writable_scopes
+
+
+def caller(grant: Grant, mode: LaneMode = LaneMode.READ_WRITE) -> Caller:
+    lane = Lane("l", "default", Trust.INTERNAL, mode)
+    key = KeyRecord("k", "s", b"", "o", "acme", None, "p", "shop", lane, grant, datetime.now(UTC), None)
+    return Caller(key, "u1", grant, "r1")
+
+
+def verdict(grant: Grant, mode: LaneMode, scope: Scope, *, needs_write: bool) -> type[Denied] | None:
+    try:
+        require_scope(caller(grant, mode), scope, needs_write=needs_write)
+    except Denied as fault:
+        return type(fault)
+    return None
+
+
+@pytest.mark.parametrize("scope", get_args(Scope))
+@pytest.mark.parametrize("needs_write", [False, True])
+@pytest.mark.parametrize(("user", "project"), list(itertools.product(Access, Access)))
+def test_a_grant_opens_a_scope_as_far_as_it_says(
+    user: Access, project: Access, scope: Scope, needs_write: bool
+) -> None:
+    access = user if scope == "user" else project
+    enough = access is Access.READ_WRITE or (access is Access.READ and not needs_write)
+    expected = None if enough else GrantDenied
+    assert verdict(Grant(user, project), LaneMode.READ_WRITE, scope, needs_write=needs_write) is expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "needs_write", "expected"),
+    [
+        (LaneMode.READ_ONLY, False, GrantDenied),
+        (LaneMode.READ_ONLY, True, LaneReadOnly),
+        (LaneMode.OFF, False, LaneOff),
+        (LaneMode.OFF, True, LaneOff),
+    ],
+)
+def test_the_lane_is_asked_before_the_grant(mode: LaneMode, needs_write: bool, expected: type[Denied]) -> None:
+    assert verdict(Grant(Access.NONE, Access.NONE), mode, "user", needs_write=needs_write) is expected
+
+
+def test_scopes_are_told_user_first() -> None:
+    full = caller(Grant(Access.READ_WRITE, Access.READ_WRITE))
+    assert readable_scopes(full) == writable_scopes(full) == ("user", "project")
+
+
+def test_reading_reaches_further_than_writing() -> None:
+    mixed = caller(Grant(Access.READ, Access.READ_WRITE))
+    assert require_some(mixed, needs_write=False) == ("user", "project")
+    assert require_some(mixed, needs_write=True) == ("project",)
+
+
+def test_a_grant_that_only_reads_writes_nowhere() -> None:
+    with pytest.raises(GrantDenied):
+        require_some(caller(Grant(Access.READ, Access.READ)), needs_write=True)
