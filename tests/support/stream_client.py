@@ -67,9 +67,7 @@ class StreamClient:
 
     # What the client says
 
-    async def send(
-        self, join_ref: str | None, ref: str | None, topic: str, event: str, payload: object = None
-    ) -> None:
+    async def send(self, join_ref: str | None, ref: str | None, topic: str, event: str, payload: object = None) -> None:
         """Send one message; the payload is ``{}`` unless given."""
         await self.send_text(json.dumps([join_ref, ref, topic, event, {} if payload is None else payload]))
 
@@ -125,9 +123,7 @@ class StreamClient:
 
     def events(self, topic: str | None = None) -> list[Any]:
         """The payloads of all `memory_metadata`, in order."""
-        return [
-            one.payload for one in self.frames if one.event == "memory_metadata" and topic in {None, one.topic}
-        ]
+        return [one.payload for one in self.frames if one.event == "memory_metadata" and topic in {None, one.topic}]
 
     def seqs(self, topic: str | None = None) -> list[int]:
         return [event["seq"] for event in self.events(topic)]

@@ -86,7 +86,7 @@ class Service:
         connections: list[KeepAlive] = []
         try:
             for _ in range(job.clients):
-                connections.append(await self._connected())
+                connections.append(await self._connected())  # noqa: PERF401 - all that were made are closed below
             return await closed_loop(requests, [_sender(one, _EXPECTED[job.action]) for one in connections])
         finally:
             for connection in connections:

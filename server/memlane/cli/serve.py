@@ -54,7 +54,7 @@ def _run_role(role: Role, host: str | None, port: int | None) -> None:
     settings = load_settings(os.environ, command=f"memlane {role}", role=role)
     set_up_logs(settings.log_level)
     bound = bound_socket(host or settings.host, port or settings.port)
-    serve_metrics(settings.metrics_port, settings.host)
+    serve_metrics(settings.metrics_port, host or settings.host)
     sys.exit(run_loop(lambda: serve_process(settings, bound, frozenset({role}))))
 
 

@@ -5,6 +5,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 import uvicorn
@@ -14,6 +15,7 @@ from starlette.applications import Starlette
 
 from memlane.domain.errors import Misconfigured
 from memlane.observability import metrics
+from memlane.observability.logs import log
 from memlane.phoenix.frames import MAX_FRAME_BYTES
 from memlane.realtime.wire import StreamSocketProtocol
 
@@ -35,6 +37,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._on_ready = on_ready
         self._drain = drain
+        self._draining: asyncio.Timeout | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so. Where the start fails, newer versions of uvicorn would end the process: we return."""
@@ -48,8 +51,25 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Drain while the listener is still open; uvicorn would cut every socket at once."""
         if self._drain is not None and not self.force_exit:
-            await self._drain()
+            await self._drain_unless_forced(self._drain)
         await super().shutdown(sockets=sockets)
+
+    async def _drain_unless_forced(self, drain: Callable[[], Awaitable[None]]) -> None:
+        try:
+            async with asyncio.timeout(None) as self._draining:
+                await drain()
+        except TimeoutError:
+            log.warning("drain_cut_short")
+        finally:
+            self._draining = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop; a second signal of either kind ends the process at once. uvicorn takes only SIGINT so."""
+        if self.should_exit:
+            self.force_exit = True
+            if self._draining is not None:
+                self._draining.reschedule(0.0)
+        super().handle_exit(sig, frame)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

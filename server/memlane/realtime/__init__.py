@@ -2,7 +2,8 @@
 
     endpoint  one upgrade, then the pump of one socket        -> sessions, client
     client    one socket: its protocol state and subscriptions -> wire, hub
-    hub       the channels that have subscribers here: first deliveries in order of seq, catching up, fences
+    hub       first deliveries in order of seq, catching up, what fences send again
+    feed      a channel that has subscribers here, and the frames of its events
     fanout    hints between processes: within one, or over Redis
     sessions  may this token's socket open, and may it go on
     wire      the socket's own bytes: one encoded frame serves every subscriber

@@ -7,22 +7,18 @@ behind reads the table by itself, page by page, and becomes live when it has rea
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
 
 from memlane.domain.errors import StorageUnavailable
-from memlane.domain.events import Change, check_payload, present_state
 from memlane.domain.memory import Position
 from memlane.domain.stream import CURSOR_SECONDS, ChannelKey, Hint
 from memlane.observability import metrics
-from memlane.observability.logs import log
 from memlane.phoenix.close_codes import CloseCode
-from memlane.phoenix.frames import encode_broadcast
-from memlane.realtime.client import QUEUE_BYTES, Item, Subscription
+from memlane.realtime.client import QUEUE_BYTES, Subscription
+from memlane.realtime.feed import Feed, Resend, Work, frame_of_event, frame_of_row
 from memlane.realtime.fences import WINDOW_SECONDS, Fences
 from memlane.realtime.joins import Refused, resolve_join
-from memlane.realtime.wire import PAUSE_BYTES, text_frame
+from memlane.realtime.wire import PAUSE_BYTES
 from memlane.usecases.list_memories import LIST_MAX
 from memlane.usecases.ports import ChangesPage, StoredMemory, StreamStore
 
@@ -35,46 +31,6 @@ SWEEP_PAGE = 500
 FENCE_TICK_SECONDS = 0.05
 RETRY_SECONDS = 0.25
 """Wait before the database is asked again after a fault."""
-
-
-@dataclass(slots=True, eq=False)
-class Feed(Item):
-    """A channel with subscribers here.
-
-    Attributes:
-        key: The channel.
-        topic: Its topic.
-        epoch: Its epoch.
-        organization_id: The tenant's organization, for the events.
-        last: The seq up to which every live subscription was served.
-        wanted: The highest seq that a hint or the sweep spoke of.
-        live: Subscriptions that get what comes next.
-        catching_up: Those that read the table by themselves.
-        resends: How many resends are reading the table.
-        moved: While they do: what was delivered meanwhile, the seq by memory id.
-    """
-
-    key: ChannelKey
-    topic: str
-    epoch: str
-    organization_id: str
-    last: int = 0
-    wanted: int = 0
-    live: set[Subscription] = field(default_factory=set)
-    catching_up: set[Subscription] = field(default_factory=set)
-    resends: int = 0
-    moved: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Resend(Item):
-    """Rows past a fence, to be sent again."""
-
-    feed: Feed
-    since: int
-
-
-Work: TypeAlias = Subscription | Feed | Resend
 
 
 class Hub:
@@ -121,11 +77,11 @@ class Hub:
             return
         feed.wanted = max(feed.wanted, hint.seq)
         if hint.seq == feed.last + 1 and hint.payload is not None and feed.live:
-            frame = self._frame(feed, hint.payload)
+            frame = frame_of_event(feed, hint.payload)
             # An event that another version made and this one cannot send is read from the table below.
             if frame is not None:
                 self._note_untrusted(feed, now)
-                self._deliver(feed, hint.seq, frame)
+                self._deliver(feed, hint.seq, hint.payload["memoryId"], frame)
                 if hint.sent_at:
                     metrics.STREAM_DELIVERY_SECONDS.observe(max(0.0, time.time() - hint.sent_at))
         if feed.wanted > feed.last and feed.live:
@@ -216,8 +172,10 @@ class Hub:
             metrics.STREAM_RESYNCS.labels("sweep").inc()
             self._enqueue(feed)
 
-    def _deliver(self, feed: Feed, seq: int, frame: bytes | None) -> None:
+    def _deliver(self, feed: Feed, seq: int, memory_id: str, frame: bytes | None) -> None:
         feed.last = seq
+        if feed.resends:
+            feed.moved[memory_id] = seq
         if frame is None:
             return
         late = [subscription for subscription in feed.live if not self._hand_over(subscription, frame, seq)]
@@ -235,19 +193,6 @@ class Hub:
         subscription.position = seq
         return True
 
-    def _frame(self, feed: Feed, payload: Mapping[str, Any]) -> bytes | None:
-        fault = check_payload(payload)
-        if fault is not None:
-            # One unreadable event ends the stock client's stream for good; the next list shows the row.
-            metrics.STREAM_UNSOUND.inc()
-            log.error("unsound_event", channel=feed.key.channel_id, fault=fault)
-            return None
-        return text_frame(encode_broadcast(feed.topic, payload))
-
-    def _payload(self, feed: Feed, row: StoredMemory) -> dict[str, Any]:
-        change = Change(feed.organization_id, feed.key.project_id, Position(feed.epoch, row.seq), row.memory.updated_at)
-        return present_state(row.memory, change)
-
     async def _pull(self, feed: Feed) -> None:
         page = await self._read(feed, feed.last)
         if page is None:
@@ -257,7 +202,7 @@ class Hub:
             self._fences.add(feed.key, feed.last, self._monotonic())
         for row in page.rows:
             if row.seq > feed.last:
-                self._deliver(feed, row.seq, self._frame(feed, self._payload(feed, row)))
+                self._deliver(feed, row.seq, row.memory.id, frame_of_row(feed, row))
         if page.complete:
             feed.last = max(feed.last, page.position.seq)
         if (not page.complete or feed.wanted > feed.last) and feed.live:
@@ -320,7 +265,7 @@ class Hub:
             if written > PAGE_BYTES or wire.buffered() > PAUSE_BYTES:
                 return False
             shown = subscription.visible is None or not row.memory.live or row.memory.id in subscription.visible
-            frame = self._frame(feed, self._payload(feed, row)) if shown else None
+            frame = frame_of_row(feed, row) if shown else None
             if frame is not None:
                 wire.write(frame)
                 written += len(frame)
@@ -371,7 +316,7 @@ class Hub:
         rows = [row for row in page.rows if row.seq <= feed.last and moved.get(row.memory.id, 0) <= row.seq]
         served = max(feed.last, page.position.seq)
         for row in rows:
-            frame = self._frame(feed, self._payload(feed, row))
+            frame = frame_of_row(feed, row)
             if frame is None:
                 continue
             for subscription in fenced:

@@ -26,6 +26,7 @@ from memlane.rest.parsing import (
     memory_id_of,
     parse_body,
     parse_query,
+    raw_query,
     refuse_query,
 )
 from memlane.usecases.access import require_some
@@ -62,7 +63,7 @@ class MemoryHandlers:
         before = None if query.cursor is None else decode_cursor(query.cursor)
         known = request.headers.get("if-none-match")
         if known is not None:
-            etag = _etag(await list_positions(self.services, caller), scopes, request.url.query)
+            etag = _etag(await list_positions(self.services, caller), scopes, raw_query(request))
             if _matches(known, etag):
                 return Response(status_code=304, headers={"ETag": etag})
         page = await list_memories(
@@ -74,7 +75,7 @@ class MemoryHandlers:
         )
         next_cursor = None if page.next_before is None else encode_cursor(page.next_before)
         response = json_response(list_body(page, next_cursor))
-        response.headers["ETag"] = _etag(page.positions, scopes, request.url.query)
+        response.headers["ETag"] = _etag(page.positions, scopes, raw_query(request))
         return response
 
     async def create(self, request: Request) -> Response:

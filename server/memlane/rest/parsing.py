@@ -69,13 +69,19 @@ def parse_query(request: Request, model: type[M]) -> M:
     return _validated(model, values)
 
 
+def raw_query(request: Request) -> str:
+    """The query string as it was sent. `request.url` would put the whole URL together and take it apart again."""
+    query: bytes = request.scope["query_string"]
+    return query.decode("latin-1")
+
+
 def refuse_query(request: Request) -> None:
     """For routes that take no query parameter.
 
     Raises:
         ValidationFailed: There is one.
     """
-    if request.scope["query_string"]:
+    if raw_query(request):
         names = dict.fromkeys(request.query_params.keys()) or {"query": None}
         raise ValidationFailed(
             "The query is not valid.",

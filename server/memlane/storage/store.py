@@ -164,14 +164,17 @@ class PostgresStore:
         async def snapshot(connection: Connection) -> tuple[tuple[ChannelHead, ...], list[Memory]]:
             values = (project_id, user_id, scopes, include_retired, at, memory_id, limit)
             rows = await connection.fetch(statement("list_snapshot"), *values)
-            missing = set(scopes) - {row["channel_scope"] for row in rows if row["is_head"]}
+            # The heads come first, one for each scope that has a channel.
+            heads = [row for row in rows[: len(scopes)] if row["is_head"]]
+            missing = set(scopes) - {row["channel_scope"] for row in heads}
             if missing:
                 await self._make_channels(connection, project_id, user_id, missing)
                 rows = await connection.fetch(statement("list_snapshot"), *values)
-            heads = tuple(
-                head_of(row, id_column="channel_id", scope_column="channel_scope") for row in rows if row["is_head"]
+                heads = [row for row in rows[: len(scopes)] if row["is_head"]]
+            return (
+                tuple(head_of(row, id_column="channel_id", scope_column="channel_scope") for row in heads),
+                [memory_of(row) for row in rows[len(heads) :]],
             )
-            return heads, [memory_of(row) for row in rows if not row["is_head"]]
 
         return await self._pool.read(snapshot)
 
