@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -29,6 +29,7 @@ from memlane.cli.server import bound_socket, server_of
 from memlane.config import Settings
 from memlane.domain.grant import FULL_GRANT, Grant
 from memlane.domain.lane import LaneMode, Trust
+from memlane.rest.console import Console
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.tenants import NewKey, Project, Tenants
 from memlane.usecases.ports import Clock, Embedder
@@ -196,10 +197,16 @@ async def running_service(
     *,
     embedder: Embedder | None = None,
     clock: Clock | None = None,
+    console: Callable[[int], Console] | None = None,
 ) -> AsyncIterator[tuple[Service, Process]]:
-    """Serve in this process on a free port of loopback."""
+    """Serve in this process on a free port of loopback, which ``console`` is told."""
     bound = bound_socket("127.0.0.1", 0)
-    process = build(settings or deployment.settings(), embedder=embedder, clock=clock)
+    process = build(
+        settings or deployment.settings(),
+        embedder=embedder,
+        clock=clock,
+        console=None if console is None else console(bound.getsockname()[1]),
+    )
     server = server_of(application(process))
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     serving = asyncio.get_running_loop().create_task(server.serve(sockets=[bound]))
