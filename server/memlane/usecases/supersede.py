@@ -29,8 +29,16 @@ async def supersede(
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered
-    # A target that is not there needs no embedding; the decision that counts is made again under the lock.
-    _check_target(await services.store.find(caller.project_id, caller.user_id, (draft.scope,), target_id), draft)
+    try:
+        # A target that is not there needs no embedding; the decision that counts is made again under the lock.
+        found = await services.store.find(caller.project_id, caller.user_id, (draft.scope,), target_id)
+        _check_target(found, draft)
+    except MemoryNotFound:
+        # It may be gone because this very request was answered meanwhile: both were committed at once.
+        answered = await first_answer(services, caller, idempotency)
+        if answered is None:
+            raise
+        return answered
     (wording,) = await derive_wordings(services, caller, [draft])
     channel = channel_of(caller, draft.scope)
     similar = await close_neighbours(services, channel, draft, wording, but_not=target_id)

@@ -1,0 +1,130 @@
+"""`memlane api` refuses to start when a setting is missing or wrong, says everything at once, and exits 78."""
+
+import asyncio
+import socket
+
+import pytest
+
+from integration.cli.shell import memlane
+from support.service import JOIN_SECRET, Deployment, api_process, free_port
+
+REQUIRED = (
+    "DATABASE_URL",
+    "MEMORY_EMBEDDINGS_URL",
+    "MEMORY_EMBEDDING_MODEL",
+    "MEMORY_EMBEDDING_DIMENSIONS",
+    "MEMLANE_DEPLOYMENT_MODE",
+    "MEMLANE_JOIN_SECRETS",
+    "MEMLANE_LICENSE",
+    "MEMLANE_LICENSE_KEYS",
+)
+PASSWORD = "hunter2-of-the-database"
+
+
+async def test_with_nothing_set_every_required_setting_is_named_and_the_exit_code_is_78() -> None:
+    ran = await memlane("api")
+    assert ran.code == 78
+    for name in REQUIRED:
+        assert f"{name} " in ran.err, ran.err
+    assert ran.err.count("is required") == len(REQUIRED)
+    assert ran.out == ""
+
+
+async def test_a_managed_deployment_misses_no_license() -> None:
+    ran = await memlane("api", env={"MEMLANE_DEPLOYMENT_MODE": "managed"})
+    assert ran.code == 78
+    assert "MEMLANE_LICENSE" not in ran.err
+
+
+async def test_many_wrong_values_are_told_at_once_with_reasons_and_without_the_values() -> None:
+    wrong = {
+        "DATABASE_URL": f"mysql://memlane:{PASSWORD}@db/memlane",
+        "MEMORY_EMBEDDINGS_URL": "tei.internal:8080",
+        "MEMORY_EMBEDDING_DIMENSIONS": "three hundred",
+        "MEMLANE_DEPLOYMENT_MODE": "on-the-moon",
+        "MEMLANE_JOIN_SECRETS": "too-short-to-sign",
+        "MEMLANE_PORT": "4201/tcp",
+    }
+    ran = await memlane("api", env=wrong)
+    assert ran.code == 78
+    for name, value in wrong.items():
+        assert name in ran.err
+        assert value not in ran.said
+    assert PASSWORD not in ran.said
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("MEMLANE_LICENSE_KEYS", "main:short", "entry 1"),
+        ("MEMORY_EMBEDDINGS_URL", "http://user:hunter2-of-the-database@tei:80", "credentials"),
+        ("MEMORY_EMBEDDINGS_URL", "http://tei:0/", "port"),
+    ],
+)
+async def test_a_wrong_value_that_only_its_reader_can_tell_ends_the_start_with_78_too(
+    lone_deployment: Deployment, name: str, value: str, said: str
+) -> None:
+    ran = await memlane("api", "--port", str(free_port()), env=lone_deployment.environment(**{name: value}))
+    assert ran.code == 78
+    assert said in ran.err
+    assert value not in ran.said
+    assert PASSWORD not in ran.said
+
+
+async def test_an_api_key_that_no_header_can_carry_ends_the_start_with_78_and_is_not_shown(
+    lone_deployment: Deployment,
+) -> None:
+    changes = {"MEMORY_EMBEDDINGS_URL": "http://127.0.0.1:9", "MEMORY_EMBEDDINGS_API_KEY": "schlüssel-geheim"}
+    ran = await memlane("api", "--port", str(free_port()), env=lone_deployment.environment(**changes))
+    assert ran.code == 78
+    assert "geheim" not in ran.said
+
+
+async def test_a_taken_port_ends_the_start_with_78_and_says_what_to_do(lone_deployment: Deployment) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        ran = await memlane("api", "--host", "127.0.0.1", "--port", port, env=lone_deployment.environment())
+    assert ran.code == 78
+    assert port in ran.err
+    assert "--port" in ran.err
+
+
+async def test_a_taken_metrics_port_ends_the_start_with_78_and_says_so(lone_deployment: Deployment) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        environment = lone_deployment.environment(MEMLANE_METRICS_PORT=port, MEMLANE_HOST="127.0.0.1")
+        ran = await memlane("api", "--host", "127.0.0.1", "--port", str(free_port()), env=environment)
+    assert ran.code == 78
+    assert port in ran.err
+
+
+async def test_a_license_that_was_rejected_does_not_end_the_start_but_is_logged(lone_deployment: Deployment) -> None:
+    environment = lone_deployment.environment(MEMLANE_LICENSE="a.b.c", MEMLANE_DRAIN_SECONDS="0")
+    async with api_process(environment) as api:
+        assert "license_rejected" in api.log
+        assert await asyncio.to_thread(api.terminate) == 0
+
+
+async def test_a_started_process_has_logged_no_secret_of_its_settings(lone_deployment: Deployment) -> None:
+    environment = lone_deployment.environment(MEMLANE_LOG_LEVEL="DEBUG", MEMLANE_DRAIN_SECONDS="0")
+    async with api_process(environment) as api:
+        assert await asyncio.to_thread(api.terminate) == 0
+        for secret in (JOIN_SECRET, environment["MEMLANE_LICENSE"], lone_deployment.dsn):
+            assert secret not in api.log
+
+
+async def test_an_unknown_command_is_wrong_usage() -> None:
+    ran = await memlane("fly")
+    assert ran.code == 2
+    assert "fly" in ran.err
+
+
+async def test_help_lists_every_command() -> None:
+    ran = await memlane("--help")
+    assert ran.code == 0
+    for command in ("api", "dev", "doctor", "export", "import", "keys", "license", "migrate"):
+        assert f"  {command} " in ran.out

@@ -1,0 +1,253 @@
+"""`memlane export` and `memlane import`: a project's memories as JSON lines, whole, resumable, idempotent."""
+
+import asyncio
+import json
+import os
+import pty
+import signal
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest_asyncio
+
+from integration.cli.shell import Ran, borrowed, memlane, started
+from memlane.usecases.ports import Embedder
+from support.service import Deployment, Service, headers_of, running_service
+
+Rows = list[dict[str, Any]]
+
+
+class Shop:
+    """Two users' memories, live, retired, superseded and shared, in the project `shop`."""
+
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        self.deployment = deployment
+        self.file = folder / "shop.jsonl"
+
+    async def export(self, project: str = "shop") -> Ran:
+        return await memlane("export", "--project", project, "--out", str(self.file), env=self._env)
+
+    async def load(self, project: str, file: Path | None = None) -> Ran:
+        return await memlane("import", "--project", project, str(file or self.file), env=self._env)
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return self.deployment.environment()
+
+    @property
+    def lines(self) -> Rows:
+        return [json.loads(line) for line in self.file.read_text().splitlines()]
+
+    async def rows(self, project: str) -> Rows:
+        rows = await self.deployment.fetch(
+            "select m.id::text, c.user_id, m.scope, m.kind, m.content, m.source_thread_ids, m.created_at,"
+            " m.retired_at is not null as retired from memories m"
+            " join channels c on c.project_id = m.project_id and c.id = m.channel_id"
+            " join projects p on p.id = m.project_id where p.slug = $1 order by m.id",
+            project,
+        )
+        return [dict(row) for row in rows]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shop(lone_deployment: Deployment, tmp_path: Path, embedder: Embedder) -> Shop:
+    key = await lone_deployment.key("shop")
+    ada, bob = headers_of(key, "ada"), headers_of(key, "bob & söhne 🙂")
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        await service.save(ada, 'Says "hello"\nand\t<|endoftext|> 🙂 مرحبا 你好', sourceThreadIds=["t-1", "t-2"])
+        await service.save(ada, "The office is closed on Fridays.", scope="project")
+        await service.save(bob, "Prefers tea to coffee.", "operational")
+        await service.save(bob, "The office is closed on Fridays.")
+        gone = await service.save(ada, "Lives in Lisbon.", "topical")
+        await service.client.delete(f"/api/memories/{gone['id']}", headers=ada)
+        await _supersede(service, ada, (await service.save(ada, "Lives in Porto."))["id"], "Lives in Faro.")
+    return Shop(lone_deployment, tmp_path)
+
+
+async def _supersede(service: Service, headers: dict[str, Any], memory_id: str, content: str) -> None:
+    body = {"content": content, "kind": "topical"}
+    assert (await service.client.patch(f"/api/memories/{memory_id}", headers=headers, json=body)).status_code == 200
+
+
+async def test_an_export_and_import_keep_ids_dates_users_scopes_threads_and_what_is_retired(shop: Shop) -> None:
+    exported = await shop.export()
+    assert exported.code == 0, exported.said
+    assert "7 memories" in exported.err
+    assert exported.out == ""
+    assert len(shop.lines) == 7
+    assert stat.S_IMODE(shop.file.stat().st_mode) == 0o600
+    assert {line["userId"] for line in shop.lines} == {"ada", "bob & söhne 🙂", ""}
+    assert sum(line["invalidatedAt"] is not None for line in shop.lines) == 2
+
+    # Ids are a project's own, so that one database can hold the copy beside the original.
+    await shop.deployment.project("copy")
+    first = await shop.load("copy")
+    assert first.code == 0, first.said
+    assert "7 written, 0 absorbed, 0 already there" in first.err
+    assert await shop.rows("copy") == await shop.rows("shop")
+
+    second = await shop.load("copy")
+    assert "0 written, 0 absorbed, 7 already there" in second.err
+    ledger = "select count(*) from write_ledger l join projects p on p.id = l.project_id where p.slug = 'copy'"
+    assert (await shop.deployment.fetch(ledger))[0][0] == 9, "one line for each row, one more for each retired one"
+
+
+async def test_an_imported_memory_is_recalled_and_tells_where_it_came_from(shop: Shop, embedder: Embedder) -> None:
+    await shop.export()
+    await shop.deployment.project("copy")
+    assert (await shop.load("copy")).code == 0
+    me = headers_of(await shop.deployment.key("copy"), "ada")
+    async with running_service(shop.deployment, embedder=borrowed(embedder)) as (service, _):
+        found = (await service.recall(me, "which town does this person live in"))["memories"][0]
+        assert found["content"] == "Lives in Faro."
+        told = (await service.client.get(f"/api/memories/{found['id']}/provenance", headers=me)).json()["writes"]
+        assert (told[0]["lane"], told[0]["sourceType"], told[0]["keyId"]) == ("operator", "cli", None)
+        # Its absorb key came along: saving the same again makes no second row.
+        assert (await service.save(me, "Lives in Faro"))["absorbed"] is True
+
+
+async def test_an_import_into_a_project_that_already_says_so_absorbs(shop: Shop, embedder: Embedder) -> None:
+    await shop.export()
+    me = headers_of(await shop.deployment.key("other"), "ada")
+    async with running_service(shop.deployment, embedder=borrowed(embedder)) as (service, _):
+        await service.save(me, "Lives in Faro.")
+    ran = await shop.load("other")
+    assert "6 written, 1 absorbed, 0 already there" in ran.err
+    again = await shop.load("other")
+    assert "0 written, 1 absorbed, 6 already there" in again.err
+
+
+async def test_an_export_is_scoped_to_its_project_and_a_missing_one_is_told(shop: Shop) -> None:
+    await shop.deployment.project("empty")
+    assert "0 memories" in (await shop.export("empty")).err
+    missing = await shop.export("nowhere")
+    assert (missing.code, "there is no project nowhere" in missing.err) == (1, True)
+    assert (await shop.load("nowhere")).code == 1
+
+
+async def test_an_export_that_broke_off_is_continued_and_never_written_twice(shop: Shop) -> None:
+    await shop.export()
+    whole = shop.file.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for broken in (b"".join(lines[:3]) + lines[3][:20], whole[:-1], whole):
+        shop.file.write_bytes(broken)
+        ran = await shop.export()
+        assert ran.code == 0, ran.said
+        assert shop.file.read_bytes() == whole
+
+
+async def test_a_file_that_is_no_export_is_not_overwritten(shop: Shop) -> None:
+    shop.file.write_text("my notes\nof this week\n")
+    ran = await shop.export()
+    assert (ran.code, "choose another file" in ran.err) == (1, True)
+    assert shop.file.read_text() == "my notes\nof this week\n"
+
+
+async def test_an_import_that_was_killed_in_the_middle_is_simply_run_again(shop: Shop) -> None:
+    lines = [_line(number) for number in range(400)]
+    shop.file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    await shop.deployment.project("big")
+    process = await started("import", "--project", "big", str(shop.file), env=shop.deployment.environment())
+    while len(await shop.rows("big")) < 40:
+        assert process.returncode is None, "it ended before it could be killed"
+        await asyncio.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    await process.communicate()
+    there = len(await shop.rows("big"))
+    assert 40 <= there < len(lines)
+    ran = await shop.load("big")
+    assert f"{len(lines) - there} written, 0 absorbed, {there} already there" in ran.err
+    assert [row["id"] for row in await shop.rows("big")] == [line["id"] for line in lines]
+
+
+async def test_bad_lines_are_all_found_before_anything_is_written_and_are_never_quoted(shop: Shop) -> None:
+    secret = "the vault opens at midnight"
+    good = _line(1)
+    bad: list[Any] = [
+        {**good, "kind": secret},
+        {**good, "content": "x" * 8193},
+        {**good, "id": secret},
+        {**good, "createdAt": "2026-01-01T00:00:00"},
+        {**good, "extra": secret},
+        {**good, "scope": "project"},
+        {**good, "userId": ""},
+        [secret],
+    ]
+    shop.file.write_text("".join(json.dumps(line) + "\n" for line in [good, *bad]) + f'{{"content": "{secret}\n')
+    await shop.deployment.project("copy")
+    ran = await shop.load("copy")
+    assert ran.code == 1
+    assert "nothing was imported" in ran.err
+    assert "line 2: kind" in ran.err
+    assert "and 4 more" in ran.err
+    assert secret not in ran.said
+    assert await shop.rows("copy") == []
+
+
+async def test_a_truncated_last_line_is_a_bad_line_by_its_number(shop: Shop) -> None:
+    await shop.export()
+    shop.file.write_bytes(shop.file.read_bytes()[:-30])
+    await shop.deployment.project("copy")
+    ran = await shop.load("copy")
+    assert (ran.code, "line 7" in ran.err) == (1, True)
+    assert await shop.rows("copy") == []
+
+
+async def test_an_import_with_an_embedder_that_is_down_says_to_try_again(shop: Shop) -> None:
+    await shop.export()
+    await shop.deployment.project("copy")
+    environment = shop.deployment.environment(MEMORY_EMBEDDINGS_URL="http://127.0.0.1:9")
+    ran = await memlane("import", "--project", "copy", str(shop.file), env=environment)
+    assert ran.code == 75
+    assert await shop.rows("copy") == []
+
+
+async def test_an_import_without_settings_names_them_all(shop: Shop) -> None:
+    shop.file.write_text("")
+    ran = await memlane("import", "--project", "copy", str(shop.file), env={"DATABASE_URL": shop.deployment.dsn})
+    assert ran.code == 78
+    assert "MEMORY_EMBEDDINGS_URL" in ran.err
+
+
+async def test_a_terminal_sees_a_progress_bar_and_a_pipe_does_not(shop: Shop) -> None:
+    piped = await shop.export()
+    assert "\x1b" not in piped.said
+    assert "exporting" not in piped.said
+    shop.file.unlink()
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "memlane", "export", "--project", "shop", "--out", str(shop.file),
+        env={**shop.deployment.environment(), "TERM": "xterm"}, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    shown = await asyncio.to_thread(_drain, ours)
+    assert await process.wait() == 0
+    assert "exporting" in shown
+
+
+def _drain(terminal: int) -> str:
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+    except OSError:
+        pass  # the other side of a pty closes with an error
+    finally:
+        os.close(terminal)
+    return shown.decode(errors="replace")
+
+
+def _line(number: int) -> dict[str, Any]:
+    return {
+        "id": f"01890000-0000-7000-8000-{number:012x}",
+        "userId": f"u{number % 5}",
+        "scope": "user",
+        "kind": "episodic",
+        "content": f"Visited the museum number {number} on the island.",
+        "sourceThreadIds": [],
+        "createdAt": "2026-01-01T10:00:00Z",
+        "updatedAt": "2026-01-01T10:00:00Z",
+        "invalidatedAt": None,
+    }

@@ -1,0 +1,124 @@
+"""The settings: every fault at once, by name and reason, and never a value."""
+
+import base64
+import dataclasses
+
+import pytest
+
+from memlane.config import ConfigurationFaults, Settings, load_settings
+
+SECRET = "s3cr3t-that-nobody-may-see-0123456789"
+COMPLETE = {
+    "DATABASE_URL": f"postgresql://memlane:{SECRET}@db.internal/memlane",
+    "MEMORY_EMBEDDINGS_URL": "http://tei:8080",
+    "MEMORY_EMBEDDING_MODEL": "intfloat/multilingual-e5-small",
+    "MEMORY_EMBEDDING_DIMENSIONS": "384",
+    "MEMORY_EMBEDDINGS_API_KEY": SECRET,
+    "MEMLANE_DEPLOYMENT_MODE": "self_hosted",
+    "MEMLANE_JOIN_SECRETS": f"{SECRET},{SECRET[::-1]}",
+    "MEMLANE_LICENSE": SECRET,
+    "MEMLANE_LICENSE_KEYS": f"main:{base64.urlsafe_b64encode(bytes(32)).decode().rstrip('=')}",
+    "REDIS_URL": f"redis://:{SECRET}@redis:6379/0",
+}
+REQUIRED = [name for name in COMPLETE if name not in {"MEMORY_EMBEDDINGS_API_KEY", "REDIS_URL"}]
+
+
+def faults_of(**changes: str | None) -> dict[str, str]:
+    """The faults of an environment that is complete but for these changes; None takes a variable away."""
+    environment = {name: value for name, value in (COMPLETE | changes).items() if value is not None}
+    with pytest.raises(ConfigurationFaults) as raised:
+        load_settings(environment)
+    return {fault.name: fault.reason for fault in raised.value.faults}
+
+
+def test_a_complete_environment_gives_frozen_settings() -> None:
+    settings = load_settings(COMPLETE)
+    assert settings.embedding_dimensions == 384
+    assert settings.deployment_mode == "self_hosted"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.port = 1  # type: ignore[misc]
+
+
+def test_no_secret_is_in_the_repr_of_the_settings() -> None:
+    assert SECRET not in repr(load_settings(COMPLETE))
+
+
+def test_an_empty_environment_names_everything_that_is_required_at_once() -> None:
+    with pytest.raises(ConfigurationFaults) as raised:
+        load_settings({})
+    assert sorted(fault.name for fault in raised.value.faults) == sorted(REQUIRED)
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_each_required_setting_is_missed_by_name(name: str) -> None:
+    assert list(faults_of(**{name: None})) == [name]
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_a_blank_setting_counts_as_missing(name: str) -> None:
+    assert "required" in faults_of(**{name: "  "})[name]
+
+
+def test_a_managed_deployment_needs_no_license() -> None:
+    managed = COMPLETE | {"MEMLANE_DEPLOYMENT_MODE": "managed"}
+    del managed["MEMLANE_LICENSE"], managed["MEMLANE_LICENSE_KEYS"]
+    assert load_settings(managed).license is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("DATABASE_URL", "mysql://localhost/memlane", "postgresql://"),
+        ("DATABASE_URL", "localhost", "postgresql://"),
+        ("DATABASE_URL", "postgresql://host:port/db", "not a URL"),
+        ("MEMORY_EMBEDDINGS_URL", "ftp://tei", "http://"),
+        ("MEMORY_EMBEDDINGS_URL", "http:///embed", "host"),
+        ("MEMORY_EMBEDDINGS_URL", "http://:80", "host"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "0", "from 1 to 4000"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "4001", "from 1 to 4000"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "384.0", "whole number"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "-384", "whole number"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "٣٨٤", "whole number"),
+        ("MEMORY_EMBEDDING_DIMENSIONS", "9" * 5000, "from 1 to 4000"),
+        ("MEMLANE_DEPLOYMENT_MODE", "cloud", "self_hosted, managed"),
+        ("MEMLANE_JOIN_SECRETS", "x" * 31, "secret 1 is shorter than 32 bytes"),
+        ("MEMLANE_JOIN_SECRETS", f"{'x' * 32},{'y' * 31}", "secret 2 is shorter"),
+        ("MEMLANE_JOIN_SECRETS", f"{'x' * 32},", "secret 2 is shorter"),
+        ("MEMLANE_DATABASE_POOL", "0", "from 1 to 500"),
+        ("MEMLANE_DATABASE_POOL", "many", "whole number"),
+        ("MEMLANE_DATABASE_POOLER", "session", "none, transaction"),
+        ("MEMLANE_PORT", "70000", "from 1 to 65535"),
+        ("MEMLANE_METRICS_PORT", "metrics", "whole number"),
+        ("MEMLANE_LOG_LEVEL", "verbose", "DEBUG, INFO, WARNING, ERROR"),
+        ("MEMLANE_LICENSE_KEYS", "no-colon", "entry 1"),
+        ("MEMLANE_LICENSE_KEYS", "main:short", "entry 1"),
+        ("REDIS_URL", "http://redis", "redis://"),
+    ],
+)
+def test_a_wrong_value_is_told_by_name_and_reason_and_not_by_value(name: str, value: str, reason: str) -> None:
+    faults = faults_of(**{name: value})
+    assert list(faults) == [name]
+    assert reason in faults[name]
+    if len(value) > 3:
+        assert value not in faults[name]
+
+
+def test_many_wrong_values_are_told_together_and_no_secret_among_them() -> None:
+    with pytest.raises(ConfigurationFaults) as raised:
+        load_settings(dict.fromkeys(COMPLETE, SECRET[:20]))
+    assert {fault.name for fault in raised.value.faults} >= {
+        "DATABASE_URL",
+        "MEMORY_EMBEDDINGS_URL",
+        "MEMORY_EMBEDDING_DIMENSIONS",
+        "MEMLANE_DEPLOYMENT_MODE",
+        "MEMLANE_JOIN_SECRETS",
+        "REDIS_URL",
+    }
+    assert SECRET[:20] not in str(raised.value)
+
+
+def test_defaults_are_those_of_a_container() -> None:
+    settings = load_settings(COMPLETE)
+    assert settings.host == "0.0.0.0"  # noqa: S104 - in a container the service must be reachable
+    assert (settings.port, settings.metrics_port, settings.log_level) == (4201, None, "INFO")
+    assert isinstance(settings, Settings)
