@@ -5,6 +5,11 @@ BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 WORKERS ?= 2
+ORACLE_NODE := tests/oracle/node
+NODE_STAMPS := $(patsubst %,$(ORACLE_NODE)/phoenix-%/node_modules/.installed,1.8.4 1.8.16)
+ORACLE_USERS ?= 50
+CLIENT_STAMP := client-js/node_modules/.installed
+CONSOLE := client-js/console/dist/index.html
 
 .DEFAULT_GOAL := help
 
@@ -49,20 +54,50 @@ format: $(DEV_STAMP) ## Rewrite the code in the house's format.
 	$(BIN)/ruff check --fix server tests
 
 .PHONY: test
-test: $(DEV_STAMP) ## Run every test against real servers.
+test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) ## Run every test against real servers.
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	$(MAKE) --silent test-client
+
+.PHONY: test-client
+test-client: $(RUN_STAMP) $(CLIENT_STAMP) ## Run the JavaScript client's tests: types, bundle size, a real server.
+	cd client-js && npm run check --silent && npm run size --silent && npm test --silent
+	cd client-js && npx tsc --noEmit -p console/tsconfig.json
+
+.PHONY: oracle
+oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under faults. ORACLE_USERS, ORACLE_SEED and ORACLE_ROUNDS change it.
+	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
+
+.PHONY: oracle-setup
+oracle-setup: $(NODE_STAMPS) # The published clients and redis-server.
+	@command -v redis-server >/dev/null || { \
+	  echo "Installing redis-server, which the stream's tests need…"; \
+	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
+	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
+	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
+	  command -v redis-server >/dev/null || \
+	    { echo "redis-server is missing: sudo apt-get install redis-server (macOS: brew install redis)"; exit 1; }; }
+
+$(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
+	@command -v npm >/dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || \
+	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
+	@echo "Installing the published clients with $* (half a minute, once)…"
+	@cd $(ORACLE_NODE)/$* && npm ci --silent
+	@touch $@
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)
 
-CONSOLE := client-js/console/dist/index.html
+$(CLIENT_STAMP): client-js/package-lock.json
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null && command -v npm >/dev/null || \
+	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
+	@echo "Installing the JavaScript client's tools (half a minute, once)…"
+	@cd client-js && npm ci --silent --no-audit --no-fund
+	@touch $@
 
-$(CONSOLE): $(wildcard client-js/src/*.ts client-js/console/src/* client-js/console/*.ts client-js/console/index.html client-js/package-lock.json)
-	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null || \
-	  { echo "Node 20 or later is needed: sudo apt-get install nodejs npm"; exit 1; }
+$(CONSOLE): $(CLIENT_STAMP) $(wildcard client-js/src/*.ts client-js/console/src/* client-js/console/*.ts client-js/console/index.html)
 	@echo "Building the console…"
-	@cd client-js && npm ci --silent --no-audit --no-fund && npx vite build console --logLevel error
+	@cd client-js && npx vite build console --logLevel error
 
 .PHONY: console
 console: $(CONSOLE) ## Build the page that `make dev` serves at /.

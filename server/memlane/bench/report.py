@@ -91,7 +91,7 @@ def as_table(comparisons: Sequence[Comparison]) -> Table:
     """Everything, for a person; 80 columns are enough."""
     aims = dict.fromkeys(f"{_clients(one.clients)} the service {one.aim}" for one in comparisons)
     caption = f"p50, p95 and adds in milliseconds. Aims: {'; '.join(aims)}."
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=(0, 1, 0, 0), caption=caption)
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", padding=0, caption=caption)
     table.add_column("\n", no_wrap=True)
     table.add_column("\nclients", justify="right", no_wrap=True)
     for side in ("floor", "service"):

@@ -1,0 +1,2 @@
+// Resolves the published packages of this folder.
+export * from "@copilotkit/core";

@@ -1,0 +1,23 @@
+// A WebSocket that tells which client opened it, when, and what came in. The client finds nothing changed.
+import { createRequire } from "node:module";
+
+const WebSocket = createRequire(new URL("./phoenix-1.8.16/package.json", import.meta.url))("ws");
+const owners = new Map();
+
+/** Remember whose a join token is. */
+export const own = (token, client) => owners.set(token, client);
+
+class SpySocket extends WebSocket {
+  constructor(url, protocols) {
+    super(url, protocols);
+    const token = new URL(url).searchParams.get("join_token");
+    const client = owners.get(token);
+    const load = client?.load;
+    client?.upgrading(token, this);
+    this.on("open", () => client?.opened(this));
+    this.on("close", (code) => client?.closed(this, code));
+    this.on("message", (data) => client?.heard(data.toString(), token, this, load));
+  }
+}
+
+globalThis.WebSocket = SpySocket;
