@@ -89,7 +89,7 @@ bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)
 
 $(CLIENT_STAMP): client-js/package-lock.json
-	@node -e 'process.exit(process.versions.node.split(".")[0] < 20)' 2>/dev/null && command -v npm >/dev/null || \
+	@node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v npm >/dev/null || \
 	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
 	@echo "Installing the JavaScript client's tools (half a minute, once)…"
 	@cd client-js && npm ci --silent --no-audit --no-fund
