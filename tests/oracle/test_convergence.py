@@ -14,8 +14,8 @@ from oracle.fleet import Fleet, running_fleet
 USERS = int(os.environ.get("ORACLE_USERS", "10"))
 SEED = int(os.environ.get("ORACLE_SEED", "0")) or randbelow(10**9) + 1
 ROUNDS = int(os.environ.get("ORACLE_ROUNDS", "1"))
-PACE_MS = max(1500, 130 * USERS)
-"""Mean wait between the steps of one user: about 7 steps a second in all, and fewer per user when they are many."""
+PACE_MS = max(1500, 80 * USERS)
+"""Mean wait between the steps of one user: at most 12 steps a second in all."""
 QUIET_SECONDS = 22.0
 """An answer may be under way for 15 s; the last resend comes right after."""
 PROBE_SECONDS = 10.0

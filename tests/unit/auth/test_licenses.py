@@ -358,6 +358,7 @@ def test_trusted_keys_are_read_with_white_space_around_them() -> None:
         f"k1:{'+' * 43}",
         f"{'k' * 65}:{PAIR.public}",
     ],
+    ids=lambda text: str(len(text)),  # the keys are random, and workers must collect the same tests
 )
 def test_a_malformed_list_of_trusted_keys_is_a_misconfiguration_that_shows_no_value(text: str) -> None:
     with pytest.raises(Misconfigured) as refused:
