@@ -55,11 +55,11 @@ def bench(quick: bool, as_json_: bool) -> None:
 
     Starts an embedded Postgres in a temporary folder (durable, as `memlane dev` has it), puts 20,000 invented
     memories of 100 users in, and starts `memlane api` with the offline embedder. Then the floor (the same SQL
-    over a bare asyncpg pool, plus the same embedding call) and the service take turns. Takes about three
+    over a bare asyncpg pool, plus the same embedding call) and the service take turns. Takes about five
     minutes; docs/benchmarks.md says how to read the table.
 
     Of the 20,000 memories the first 2,000 have the model's own vectors; the others have one of those, slightly
-    turned at random, which saves a minute and does not change how much the database has to compare.
+    turned at random: the database has as much to compare, and the seed does not wait for 20,000 embeddings.
     """
     plan = QUICK if quick else FULL
     console = Console(stderr=True)

@@ -1,6 +1,7 @@
 """Runs the ASGI application on uvicorn, with our logs and no query string in them."""
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -45,6 +46,10 @@ class Server(uvicorn.Server):
             await super().startup(sockets=sockets)
         except SystemExit:
             self.should_exit = True
+        # What start-up made stays for the process's life: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
         if self.started and not self.should_exit and self._on_ready is not None:
             await self._on_ready()
 

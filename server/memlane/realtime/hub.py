@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 
 from memlane.domain.errors import StorageUnavailable
 from memlane.domain.memory import Position
-from memlane.domain.stream import CURSOR_SECONDS, ChannelKey, Hint
+from memlane.domain.stream import ChannelKey, Hint
 from memlane.observability import metrics
 from memlane.phoenix.close_codes import CloseCode
 from memlane.realtime.client import QUEUE_BYTES, Subscription
 from memlane.realtime.feed import Feed, Resend, Work, frame_of_event, frame_of_row
-from memlane.realtime.fences import WINDOW_SECONDS, Fences
+from memlane.realtime.fences import Fences
 from memlane.realtime.joins import Refused, resolve_join
+from memlane.realtime.trust import Trust
 from memlane.realtime.wire import PAUSE_BYTES
 from memlane.usecases.list_memories import LIST_MAX
 from memlane.usecases.ports import ChangesPage, StoredMemory, StreamStore
@@ -50,13 +51,11 @@ class Hub:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._streams = streams
-        self._healthy = healthy
         self._monotonic = monotonic
         self._feeds: dict[ChannelKey, Feed] = {}
         self._work: asyncio.Queue[Work] = asyncio.Queue()
         self._fences = Fences()
-        # What was answered before this process listened may still be under way.
-        self._distrust_until = monotonic() + WINDOW_SECONDS
+        self.trust = Trust(self._fences, healthy, monotonic)
 
     # What comes from outside
 
@@ -80,7 +79,7 @@ class Hub:
             frame = frame_of_event(feed, hint.payload)
             # An event that another version made and this one cannot send is read from the table below.
             if frame is not None:
-                self._note_untrusted(feed, now)
+                self.trust.note_change(feed.key, feed.last, now)
                 self._deliver(feed, hint.seq, hint.payload["memoryId"], frame)
                 if hint.sent_at:
                     metrics.STREAM_DELIVERY_SECONDS.observe(max(0.0, time.time() - hint.sent_at))
@@ -90,7 +89,7 @@ class Hub:
 
     def distrust(self) -> None:
         """Hints were lost: read every feed anew, and take every change of the next 15 s as fenced."""
-        self._distrust_until = self._monotonic() + WINDOW_SECONDS
+        self.trust.lose()
         for feed in self._feeds.values():
             metrics.STREAM_RESYNCS.labels("hints_lost").inc()
             self._enqueue(feed)
@@ -151,6 +150,7 @@ class Hub:
         """Send again what late answers may have overwritten, for ever."""
         while True:
             await asyncio.sleep(FENCE_TICK_SECONDS)
+            self.trust.watch()
             for key, since in self._fences.take_due(self._monotonic()):
                 feed = self._feeds.get(key)
                 if feed is None:
@@ -239,7 +239,7 @@ class Hub:
             self._enqueue(subscription)  # a fence put it back meanwhile
             return
         if subscription.fenced:
-            self._note_untrusted_rows(feed, page.rows)
+            self.trust.note_caught_up(feed.key, page.rows)
         if not self._write_page(feed, subscription, page.rows) or not page.complete:
             # Over the mark the transport calls when it has drained; below it nobody would.
             if wire.buffered() <= PAUSE_BYTES:
@@ -274,23 +274,6 @@ class Hub:
         return True
 
     # Fences
-
-    def _trusts_hints(self, now: float) -> bool:
-        return now >= self._distrust_until and self._healthy()
-
-    def _note_untrusted(self, feed: Feed, now: float) -> None:
-        if not self._trusts_hints(now):
-            self._fences.add(feed.key, feed.last, now)
-
-    def _note_untrusted_rows(self, feed: Feed, rows: Sequence[StoredMemory]) -> None:
-        # A list that was answered before these rows changed may still be under way, and its fence unheard.
-        now = self._monotonic()
-        if self._trusts_hints(now):
-            return
-        recently = time.time() - CURSOR_SECONDS
-        recent = [row.seq for row in rows if row.memory.updated_at.timestamp() > recently]
-        if recent:
-            self._fences.add(feed.key, min(recent) - 1, now)
 
     def _put_back(self, feed: Feed, since: int) -> None:
         # Who is behind reads the table anyway: from the fence on.

@@ -167,6 +167,7 @@ class RedisSubscription:
         self._lost = lost
         self._probe_channel = f"memlane:probe:{uuid4().hex}"
         self._heard_at = 0.0
+        self._complained = False
 
     @property
     def healthy(self) -> bool:
@@ -190,7 +191,9 @@ class RedisSubscription:
             except (RedisError, OSError, TimeoutError) as fault:
                 self._heard_at = 0.0
                 metrics.HINT_RECONNECTS.inc()
-                log.warning("hints_lost", cause=type(fault).__name__)
+                if not self._complained:
+                    self._complained = True
+                    log.warning("hints_lost", cause=type(fault).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _listen(self) -> None:
@@ -221,6 +224,7 @@ class RedisSubscription:
         channel, data = message["channel"], message["data"]
         if channel == self._probe_channel.encode():
             self._heard_at = time.monotonic()
+            self._complained = False
         elif isinstance(data, bytes):
             now = time.time()
             for hint in decode_hints(data):

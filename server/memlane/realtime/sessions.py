@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from memlane.domain.decisions import Decision, Denied
-from memlane.domain.entitlement import decide_entitlement
+from memlane.domain.entitlement import Entitlement, decide_entitlement
 from memlane.domain.errors import Unavailable
 from memlane.domain.stream import JoinClaims, SessionState, decide_session
 from memlane.observability import metrics
@@ -98,14 +98,21 @@ class Sessions:
             else:
                 return decision
 
-    async def _decide(self, claims: JoinClaims, state: SessionState) -> Decision:
+    async def _decide(
+        self, claims: JoinClaims, state: SessionState, known: dict[str, Entitlement] | None = None
+    ) -> Decision:
         now = self._clock.now()
         decision = decide_session(claims, state, session_hours=self._session_hours, now=now)
         if isinstance(decision, Denied):
             return decision
         if state.organization is None or state.organization_id is None:
             return Denied("not_entitled")
-        entitlement = await self._entitlements.resolve(state.organization_id, state.organization)
+        # One check of many sockets asks once for each organization.
+        known = {} if known is None else known
+        entitlement = known.get(state.organization_id)
+        if entitlement is None:
+            entitlement = await self._entitlements.resolve(state.organization_id, state.organization)
+            known[state.organization_id] = entitlement
         entitled = decide_entitlement(entitlement, organization=state.organization, now=now)
         return Denied("not_entitled") if isinstance(entitled, Denied) else entitled
 
@@ -123,8 +130,9 @@ class Sessions:
 
     async def _check(self, clients: Sequence[Client]) -> None:
         states = await self._streams.session_states([client.claims for client in clients])
+        known: dict[str, Entitlement] = {}
         for client, state in zip(clients, states, strict=True):
-            decision = await self._decide(client.claims, state)
+            decision = await self._decide(client.claims, state, known)
             if isinstance(decision, Denied):
                 metrics.STREAM_ENDED.labels(decision.code).inc()
                 client.close(CloseCode.SERVICE_RESTART, "this session has ended")

@@ -12,7 +12,8 @@ from memlane.usecases.ports import ChannelHead, StoredMemory
 class _Unfrozen:
     """A memory under construction, with the slots of one.
 
-    The `__init__` of a frozen dataclass takes 1.5 us, four times as long as this, and a list has up to 2,000 rows.
+    Measured for a row, look-ups included: 0.6 us this way, 2.4 us through the `__init__` of a frozen dataclass. A
+    list has up to 2,000 rows.
     """
 
     __slots__ = Memory.__slots__

@@ -207,7 +207,7 @@ async def test_a_cursor_above_the_head_starts_at_the_head(person: Person) -> Non
 
 def has_listened_for_long(stream: Stream) -> None:
     """For the first 15 s of a process an answer may be under way that it knows nothing of; make that over."""
-    stream.hub._distrust_until = 0.0
+    stream.hub.trust.distrust_until = 0.0
 
 
 async def test_a_late_list_may_have_overwritten_newer_rows_so_they_are_sent_again(
@@ -248,7 +248,7 @@ async def test_nothing_is_sent_again_when_the_channel_does_not_move(person: Pers
 
 async def test_a_young_process_sends_again_what_changed_before_it_listened(person: Person, stream: Stream) -> None:
     await person.save("Saved while a list was under way that this process knows nothing of.")
-    stream.hub._distrust_until = time.monotonic() + 3
+    stream.hub.trust.distrust_until = time.monotonic() + 3
     async with person.listening(fence=False) as own, person.listening() as stock:
         await stock.until(lambda: stock.seqs().count(1) >= 3, "resends", 4)
         await own.round_trip()
