@@ -103,10 +103,11 @@ def every_error() -> set[type[MemlaneError]]:
 
 
 def test_every_error_that_a_caller_can_meet_has_a_status() -> None:
-    """A class without one is the head of a family, ends the process, is answered by the stream, or is of `dev`."""
+    """A class without one is the head of a family, ends the process, is answered by the stream, or is of `dev` or `bench`."""
     heads = {kind for kind in every_error() if kind.__subclasses__() and "code" not in vars(kind)}
     elsewhere = {kind for kind in every_error() if issubclass(kind, (Misconfigured, TokenRejected))}
-    elsewhere |= {kind for kind in every_error() if kind.__module__.startswith("memlane.embedded.")}
+    own = ("memlane.embedded.", "memlane.bench.")
+    elsewhere |= {kind for kind in every_error() if kind.__module__.startswith(own)}
     met = every_error() - heads - elsewhere - {MemlaneError}
     without = {kind for kind in met if not set(kind.__mro__) & set(STATUS_OF)}
     assert without == set()
