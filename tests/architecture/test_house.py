@@ -103,7 +103,7 @@ def every_error() -> set[type[MemlaneError]]:
 
 
 def test_every_error_that_a_caller_can_meet_has_a_status() -> None:
-    """A class without one is the head of a family, ends the process, is answered by the stream, or is of `dev` or `bench`."""
+    """A class without one heads a family, ends the process, is answered by the stream, or is of `dev` or `bench`."""
     heads = {kind for kind in every_error() if kind.__subclasses__() and "code" not in vars(kind)}
     elsewhere = {kind for kind in every_error() if issubclass(kind, (Misconfigured, TokenRejected))}
     own = ("memlane.embedded.", "memlane.bench.")
