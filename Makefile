@@ -88,6 +88,10 @@ $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)
 
+.PHONY: bench-stream
+bench-stream: $(DEV_STAMP) ## Measure the stream: fan-out beside a bare broadcast, latency, memory, a stalled reader.
+	$(BIN)/memlane bench-stream $(ARGS)
+
 $(CLIENT_STAMP): client-js/package-lock.json
 	@node -e 'process.exit(+(parseInt(process.versions.node) < 20))' 2>/dev/null && command -v npm >/dev/null || \
 	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
