@@ -118,6 +118,11 @@ class Driver:
         """What one client shows now."""
         return (await self.reports([name]))[0]
 
+    async def sockets(self) -> int:
+        """How many sockets the client has open that has the fewest."""
+        fewest: int = await self._ask("sockets")
+        return fewest
+
     async def journal(self, name: str) -> list[dict[str, Any]]:
         """All that reached a client, in order."""
         entries: list[dict[str, Any]] = await self._ask("journal", name=name)

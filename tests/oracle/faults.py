@@ -70,7 +70,7 @@ class Faults:
     async def _settled(self) -> None:
         # Five failed tries in a row end a client for good: one outage must be over before the next begins.
         async def holds() -> bool:
-            return all(one["sockets"] >= SOCKETS for one in await self._fleet.driver.reports())
+            return await self._fleet.driver.sockets() >= SOCKETS
 
         await eventually(holds, "every client is connected again", SETTLE_SECONDS)
 

@@ -22,6 +22,8 @@ from support.service import ApiProcess, Deployment, api_process, headers_of
 
 FLOOD_CHARACTERS = 8000
 FLOOD_BATCH = 25
+FLOOD_SECONDS = 20.0
+"""A reader that has stalled for 30 s is given up by its own heartbeat."""
 
 
 @dataclass(eq=False)
@@ -122,8 +124,8 @@ class Fleet:
 
     async def flood(self, key: str, user: str, rows: int, random: Random) -> None:
         """Save so many memories of 8 KB, a few at a time."""
-        left = rows
-        while left > 0:
+        left, end = rows, time.monotonic() + FLOOD_SECONDS
+        while left > 0 and time.monotonic() < end:
             drafts = [
                 {
                     "content": f"Text {random.randrange(10**9)}: {'long text ' * 800}"[:FLOOD_CHARACTERS],

@@ -11,6 +11,7 @@ from memlane.phoenix.effects import ChannelLeft, Close, Effect, JoinRequested, S
 from memlane.phoenix.frames import Ref
 from memlane.phoenix.protocol import Connection
 from memlane.realtime.wire import Wire, text_frame
+from memlane.usecases.ports import StoredMemory
 
 if TYPE_CHECKING:
     from memlane.realtime.hub import Hub
@@ -53,6 +54,7 @@ class Subscription(Item):
         position: The seq up to which the socket was handed every change.
         fenced: Whether late answers may overwrite newer rows in this client (all but our own).
         visible: While a long way is caught up: the ids that a list shows.
+        head: The channel's seq at the join.
         counted: Whether it is in the metric.
     """
 
@@ -66,7 +68,12 @@ class Subscription(Item):
     position: int = 0
     fenced: bool = True
     visible: frozenset[str] | None = None
+    head: int = 0
     counted: bool = False
+
+    def is_shown(self, row: StoredMemory) -> bool:
+        """Whether a row is sent while it catches up. What changed after the join always is: no list told of it."""
+        return self.visible is None or not row.memory.live or row.seq > self.head or row.memory.id in self.visible
 
 
 @dataclass(slots=True, eq=False)

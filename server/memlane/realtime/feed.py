@@ -28,7 +28,7 @@ class Feed(Item):
         wanted: The highest seq that a hint or the sweep spoke of.
         live: Subscriptions that get what comes next.
         catching_up: Those that read the table by themselves.
-        resends: How many resends are reading the table.
+        resends: Those that are reading the table.
         moved: While they do: what was delivered meanwhile, the seq by memory id.
     """
 
@@ -40,16 +40,23 @@ class Feed(Item):
     wanted: int = 0
     live: set[Subscription] = field(default_factory=set)
     catching_up: set[Subscription] = field(default_factory=set)
-    resends: int = 0
+    resends: set["Resend"] = field(default_factory=set)
     moved: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class Resend(Item):
-    """Rows past a fence, to be sent again."""
+    """Rows past a fence, to be sent again.
+
+    Attributes:
+        feed: Whose rows.
+        since: The fence.
+        fenced: Who is to get them; while the table is read, who falls behind drops out.
+    """
 
     feed: Feed
     since: int
+    fenced: set[Subscription] = field(default_factory=set)
 
 
 Work: TypeAlias = Subscription | Feed | Resend

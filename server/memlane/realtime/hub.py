@@ -88,7 +88,7 @@ class Hub:
             self._enqueue(feed)
 
     def distrust(self) -> None:
-        """Hints were lost: read every feed anew, and take every change of the next 15 s as fenced."""
+        """Hints were lost: read every feed anew, and take every change of 15 s before and after as fenced."""
         self.trust.lose()
         for feed in self._feeds.values():
             metrics.STREAM_RESYNCS.labels("hints_lost").inc()
@@ -126,6 +126,10 @@ class Hub:
                 await self._look_at(item)
             except StorageUnavailable:
                 self._again_later(item)
+            except Exception:
+                # The supervisor tells of it and starts the worker anew; the item's clients must not be forgotten.
+                self._again_later(item)
+                raise
             finally:
                 item.busy = False
                 if item.again:
@@ -225,6 +229,11 @@ class Hub:
         feed.live.discard(subscription)
         feed.catching_up.add(subscription)
         subscription.state = "behind"
+        for resend in feed.resends:
+            if subscription in resend.fenced:
+                # Its page may be older than what the subscription reads meanwhile.
+                resend.fenced.discard(subscription)
+                subscription.position = min(subscription.position, resend.since)
         # The wire queues it as soon as the socket has drained.
 
     async def _catch_up(self, feed: Feed, subscription: Subscription) -> None:
@@ -264,8 +273,7 @@ class Hub:
         for row in rows:
             if written > PAGE_BYTES or wire.buffered() > PAUSE_BYTES:
                 return False
-            shown = subscription.visible is None or not row.memory.live or row.memory.id in subscription.visible
-            frame = frame_of_row(feed, row) if shown else None
+            frame = frame_of_row(feed, row) if subscription.is_shown(row) else None
             if frame is not None:
                 wire.write(frame)
                 written += len(frame)
@@ -283,30 +291,32 @@ class Hub:
 
     async def _resend(self, resend: Resend) -> None:
         feed = resend.feed
-        # Who becomes live from now on has read the table from the fence on by itself, and perhaps later.
-        fenced = [subscription for subscription in feed.live if subscription.fenced]
-        feed.resends += 1
+        # Who becomes live from now on has read the table from the fence on by itself, and perhaps later; who falls
+        # behind will.
+        resend.fenced = {subscription for subscription in feed.live if subscription.fenced}
+        feed.resends.add(resend)
         try:
             page = await self._read(feed, resend.since)
+            if page is not None:
+                self._write_again(resend, page)
         finally:
-            feed.resends -= 1
-            moved = feed.moved
+            feed.resends.discard(resend)
             if not feed.resends:
                 feed.moved = {}
-        if page is None:
-            return
+
+    def _write_again(self, resend: Resend, page: ChangesPage) -> None:
+        feed = resend.feed
         # What moved on while the page was read was sent with its newer state: the page's would undo that.
-        rows = [row for row in page.rows if row.seq <= feed.last and moved.get(row.memory.id, 0) <= row.seq]
+        rows = [row for row in page.rows if row.seq <= feed.last and feed.moved.get(row.memory.id, 0) <= row.seq]
         served = max(feed.last, page.position.seq)
         for row in rows:
             frame = frame_of_row(feed, row)
             if frame is None:
                 continue
-            for subscription in fenced:
+            for subscription in list(resend.fenced):
                 if subscription not in feed.live or subscription.position > served:
                     continue
                 if subscription.client.wire.buffered() + len(frame) > QUEUE_BYTES:
-                    subscription.position = min(subscription.position, resend.since)
                     self._fall_behind(feed, subscription)
                 else:
                     subscription.client.wire.write(frame)
@@ -338,7 +348,7 @@ class Hub:
                 answer.key, subscription.topic, answer.epoch, client.claims.organization
             )
         subscription.key, subscription.position = answer.key, answer.position
-        subscription.fenced = answer.fenced
+        subscription.fenced, subscription.head = answer.fenced, answer.head
         subscription.state = "behind"
         subscription.counted = True
         metrics.STREAM_CHANNELS.inc()

@@ -30,6 +30,7 @@ class Accepted:
     Attributes:
         key: The channel.
         epoch: Its epoch.
+        head: Its seq.
         position: The seq after which everything is sent.
         fenced: Whether late answers may overwrite newer rows in this client.
         response: For the reply; empty for the stock client.
@@ -37,6 +38,7 @@ class Accepted:
 
     key: ChannelKey
     epoch: str
+    head: int
     position: int
     fenced: bool
     response: Mapping[str, Any] = field(default_factory=dict)
@@ -70,12 +72,12 @@ async def resolve_join(
 def _from_position(key: ChannelKey, head: Position, cursor: int, payload: Mapping[str, Any]) -> Accepted:
     fenced = payload.get("fence") is not False
     if "last" not in payload:
-        return Accepted(key, head.epoch, cursor, fenced)
+        return Accepted(key, head.epoch, head.seq, cursor, fenced)
     last = _position_of(payload["last"])
     recovered = last is not None and last.epoch == head.epoch and last.seq <= head.seq
     position = last.seq if recovered and last is not None else head.seq
     response = {"epoch": head.epoch, "seq": position, "recovered": recovered}
-    return Accepted(key, head.epoch, position, fenced, response)
+    return Accepted(key, head.epoch, head.seq, position, fenced, response)
 
 
 def _position_of(value: object) -> Position | None:

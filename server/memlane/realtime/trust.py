@@ -1,15 +1,11 @@
 """Whether hints can be trusted: while they cannot, a change counts as fenced, since its fence may have been lost."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from memlane.domain.stream import CURSOR_SECONDS, ChannelKey
 from memlane.realtime.fences import WINDOW_SECONDS, Fences
 from memlane.usecases.ports import StoredMemory
-
-CAUGHT_UP_MAX = 10_000
-"""Most catchings-up that are remembered until hints turn out to be sound; of more, the oldest is forgotten."""
 
 
 class Trust:
@@ -28,8 +24,10 @@ class Trust:
         # What was answered before this process listened may still be under way.
         self.distrust_until = monotonic() + WINDOW_SECONDS
         self._was_healthy = True
-        # What was caught up while hints were trusted: the moment, and the seq before the rows that had just changed.
-        self._caught_up: deque[tuple[float, ChannelKey, int]] = deque(maxlen=CAUGHT_UP_MAX)
+        # What was sent while hints were trusted, by channel: the lowest seq before it, in this span and the last one.
+        self._sent: dict[ChannelKey, int] = {}
+        self._sent_before: dict[ChannelKey, int] = {}
+        self._span_began = monotonic()
 
     def holds(self, now: float) -> bool:
         """Whether every fence of the last 15 s was heard."""
@@ -38,36 +36,37 @@ class Trust:
     def lose(self) -> None:
         """Hints were lost."""
         self.distrust_until = self._monotonic() + WINDOW_SECONDS
-        self._fence_caught_up()
+        self._fence_sent()
 
     def watch(self) -> None:
         """Called again and again: notices when hints cease to arrive."""
         healthy = self._healthy()
         if self._was_healthy and not healthy:
-            self._fence_caught_up()
+            self._fence_sent()
         self._was_healthy = healthy
 
     def note_change(self, key: ChannelKey, last: int, now: float) -> None:
         """A channel is about to move on from ``last``."""
         if not self.holds(now):
             self._fences.add(key, last, now)
+            return
+        if now - self._span_began > WINDOW_SECONDS:
+            self._sent_before = self._sent if now - self._span_began < 2 * WINDOW_SECONDS else {}
+            self._sent, self._span_began = {}, now
+        self._sent[key] = min(last, self._sent.get(key, last))
 
     def note_caught_up(self, key: ChannelKey, rows: Sequence[StoredMemory]) -> None:
         """A stock client read these rows. A list from before they changed may be under way, its fence unheard."""
         recently = time.time() - CURSOR_SECONDS
         recent = [row.seq for row in rows if row.memory.updated_at.timestamp() > recently]
-        if not recent:
-            return
-        now = self._monotonic()
-        if self.holds(now):
-            self._caught_up.append((now, key, min(recent) - 1))
-        else:
-            self._fences.add(key, min(recent) - 1, now)
+        if recent:
+            self.note_change(key, min(recent) - 1, self._monotonic())
 
-    def _fence_caught_up(self) -> None:
-        # Hints fail 2 s before that is noticed: what was caught up meanwhile was trusted wrongly.
+    def _fence_sent(self) -> None:
+        # Hints fail 2 s before that is noticed, and with them the fence of a list that was answered before the
+        # change: what was sent in the last 15 s was trusted wrongly.
         now = self._monotonic()
-        for moment, key, since in self._caught_up:
-            if now - moment < WINDOW_SECONDS:
+        for sent in (self._sent_before, self._sent):
+            for key, since in sent.items():
                 self._fences.add(key, since, now)
-        self._caught_up.clear()
+            sent.clear()

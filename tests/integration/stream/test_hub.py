@@ -1,18 +1,66 @@
 """Hints carry no truth: in whatever order they come, whether lost, doubled or unsound, the feed is right."""
 
+import asyncio
 import random
 import time
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from integration.stream.house import Person, Stream, Watch
-from memlane.domain.stream import Hint
+from memlane.domain.stream import ChannelKey, Hint
+from memlane.realtime.feed import Resend
+from memlane.usecases.ports import StreamStore
 from support.stream_client import opened
 
 SWEEP = 2.0
 """Within which the sweep finds what a hint lost, in seconds (realtime.md)."""
 MARGIN = 1.0
+
+
+@dataclass(slots=True)
+class Held:
+    """The table, but for one answer that is read and then held back."""
+
+    store: StreamStore
+    name: str
+    read: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.store, name)
+        return self._held(method) if name == self.name and not self.read.is_set() else method
+
+    def _held(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*arguments: Any) -> Any:
+            self.read.set()
+            answer = await method(*arguments)
+            await self.release.wait()
+            return answer
+
+        return call
+
+
+@dataclass(slots=True)
+class Broken:
+    """The table, but for one answer that fails in a way nobody has thought of."""
+
+    store: StreamStore
+    failed: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "positions":
+            return self._no_heads
+        if name != "changes_since" or self.failed:
+            return getattr(self.store, name)
+        self.failed = True
+        raise LookupError("a fault of ours")
+
+    async def _no_heads(self, _: Sequence[ChannelKey]) -> dict[str, Any]:
+        # The sweep would heal it as well.
+        return {}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -162,3 +210,83 @@ async def test_after_lost_hints_every_feed_is_read_anew_at_once(person: Person, 
         await client.has(3)
         assert time.monotonic() - began < 1
         assert client.seqs() == [1, 2, 3]
+
+
+async def test_what_was_read_for_a_resend_is_not_sent_to_a_socket_that_has_caught_up_meanwhile(
+    person: Person, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = await person.save("Will be retired.")
+    channel = await person.channel()
+    hub = stream.hub
+    async with person.listening() as stock:
+        await stock.has(1)
+        feed = hub._feeds[channel.key]
+        (subscription,) = feed.live
+        held = Held(hub._streams, "changes_since")
+        monkeypatch.setattr(hub, "_streams", held)
+        hub._enqueue(Resend(feed, 0))
+        await held.read.wait()
+        hub._fall_behind(feed, subscription)
+        await person.retire(saved["id"])
+        hub.enqueue(subscription)
+        await stock.has_seq(2)
+        held.release.set()
+        await stock.silence(0.2)
+        assert stock.rows() == {}
+        assert subscription in feed.live
+
+
+async def test_a_socket_that_falls_behind_during_a_resend_is_sent_those_rows_all_the_same(
+    person: Person, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await person.save("May have been overwritten.")
+    channel = await person.channel()
+    hub = stream.hub
+    async with person.listening() as stock:
+        await stock.has(1)
+        feed = hub._feeds[channel.key]
+        (subscription,) = feed.live
+        held = Held(hub._streams, "changes_since")
+        monkeypatch.setattr(hub, "_streams", held)
+        before = stock.seqs().count(1)
+        hub._enqueue(Resend(feed, 0))
+        await held.read.wait()
+        hub._fall_behind(feed, subscription)
+        held.release.set()
+        await stock.silence(0.1)
+        hub.enqueue(subscription)
+        await stock.until(lambda: stock.seqs().count(1) > before, "the row again", 2)
+
+
+async def test_a_row_that_comes_while_a_long_way_is_caught_up_is_sent(
+    person: Person, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await person.save("First.")
+    channel = await person.channel()
+    rows = await channel.grow(2300)
+    tickets = await person.tickets()
+    held = Held(stream.hub._streams, "visible_ids")
+    monkeypatch.setattr(stream.hub, "_streams", held)
+    async with opened(person.url, tickets.token) as client:
+        await client.joined(tickets.topic, {"fence": False})
+        await held.read.wait()
+        await asyncio.sleep(0.3)
+        saved = await person.save("Came after the list was looked up.")
+        held.release.set()
+        await client.has_seq(rows[-1][1] + 1)
+        assert client.rows()[saved["id"]] == "Came after the list was looked up."
+
+
+async def test_a_fault_of_ours_in_a_worker_forgets_no_socket(
+    person: Person, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await person.save("First.")
+    channel = await person.channel()
+    async with person.listening(fence=False) as client:
+        await client.has(1)
+        await channel.grow(1)
+        broken = Broken(stream.hub._streams)
+        monkeypatch.setattr(stream.hub, "_streams", broken)
+        stream.hub.receive(Hint(channel.key, channel.epoch, 2))
+        await client.has_seq(2, seconds=3)
+        assert broken.failed

@@ -78,6 +78,11 @@ const commands = {
     return names.map((name) => clients.get(name).report());
   },
 
+  /** How many sockets the client has open that has the fewest. */
+  sockets() {
+    return Math.min(...[...clients.values()].map((client) => client.openSockets.size));
+  },
+
   journal({ name }) {
     return clients.get(name).journal;
   },
