@@ -6,6 +6,7 @@ Arguments: the data folder, the major version, and the number of notes. Prints o
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -50,4 +51,6 @@ def say(words: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
+    # A shell ignores SIGINT for what it runs in the background, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asyncio.run(own(Path(sys.argv[1]), 16 if sys.argv[2] == "16" else 18, int(sys.argv[3])))
