@@ -6,11 +6,13 @@ transport: an unmasked server frame is the same for every client, so a broadcast
 its size before each frame.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
+
+from memlane.phoenix.close_codes import CloseCode
 
 EXTENSION = "memlane.wire"
 """Where the ASGI scope carries the wire."""
@@ -25,6 +27,14 @@ CLOSE_SECONDS = 5.0
 def text_frame(data: bytes) -> bytes:
     """A whole text frame as a server sends it, ready to be written to any number of sockets."""
     return Frame(Opcode.TEXT, data).serialize(mask=False)
+
+
+def _is_utf8(parts: Sequence[bytes]) -> bool:
+    try:
+        b"".join(parts).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Wire:
@@ -85,6 +95,14 @@ class StreamSocketProtocol(WebSocketsSansIOProtocol):
         super().resume_writing()
         if self.wire.on_drained is not None:
             self.wire.on_drained()
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand over a message. Text that is not UTF-8 closes the socket; uvicorn would log a trace for each."""
+        if self.curr_msg_data_type == "text" and not _is_utf8(self.frames):
+            self.frames = []
+            self.close_now(CloseCode.PROTOCOL_ERROR, "the text is not UTF-8")
+            return
+        super().send_receive_event_to_app()
 
     def close_now(self, code: int, reason: str) -> None:
         """Close without waiting for the application's task, which then sees a disconnect."""

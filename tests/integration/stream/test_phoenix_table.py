@@ -198,7 +198,7 @@ async def test_a_message_in_fragments_counts_as_a_whole(person: Person) -> None:
 async def test_text_that_is_not_utf_8_closes_the_socket(person: Person) -> None:
     async with opened(person.url, (await person.tickets()).token) as client:
         client.socket.transport.write(Frame(Opcode.TEXT, b"\xff\xfe").serialize(mask=True))
-        assert await client.closed() == 1007
+        assert await client.closed() == 1002
 
 
 async def test_a_ping_is_answered(person: Person) -> None:
