@@ -54,12 +54,12 @@ format: $(DEV_STAMP) ## Rewrite the code in the house's format.
 	$(BIN)/ruff check --fix server tests
 
 .PHONY: test
-test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) ## Run every test against real servers.
+test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) chromium ## Run every test against real servers.
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 	$(MAKE) --silent test-client
 
 .PHONY: test-client
-test-client: $(RUN_STAMP) $(CLIENT_STAMP) ## Run the JavaScript client's tests: types, bundle size, a real server.
+test-client: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Run the JavaScript client's tests: types, size, a real server, a real browser.
 	cd client-js && npm run check --silent && npm run size --silent && npm test --silent
 	cd client-js && npx tsc --noEmit -p console/tsconfig.json
 
@@ -69,13 +69,22 @@ oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under fau
 
 .PHONY: oracle-setup
 oracle-setup: $(NODE_STAMPS) # The published clients and redis-server.
-	@command -v redis-server >/dev/null || { \
-	  echo "Installing redis-server, which the stream's tests need…"; \
+	@$(call from-apt,redis-server,the stream's tests,macOS: brew install redis)
+
+.PHONY: chromium
+chromium: # The browser of the tests; CHROMIUM names another one.
+	@test -n "$$CHROMIUM" || { $(call from-apt,chromium,the browser's tests,elsewhere: CHROMIUM=/path/to/chrome make ...); }
+
+# A program that apt has under its own name: $(1) is missing for $(2); $(3) says what to do where there is no apt.
+define from-apt
+command -v $(1) >/dev/null || { \
+	  echo "Installing $(1), which $(2) need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
 	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
-	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
-	  command -v redis-server >/dev/null || \
-	    { echo "redis-server is missing: sudo apt-get install redis-server (macOS: brew install redis)"; exit 1; }; }
+	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; \
+	  command -v $(1) >/dev/null || \
+	    { echo "$(1) is missing: sudo apt-get install $(1) ($(3))"; exit 1; }; }
+endef
 
 $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 	@command -v npm >/dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || \
