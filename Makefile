@@ -9,13 +9,14 @@ ORACLE_NODE := tests/oracle/node
 NODE_STAMPS := $(patsubst %,$(ORACLE_NODE)/phoenix-%/node_modules/.installed,1.8.4 1.8.16)
 ORACLE_USERS ?= 50
 CLIENT_STAMP := client-js/node_modules/.installed
+PUBLISHED_STAMP := client-js/test/published/node_modules/.installed
 CONSOLE := client-js/console/dist/index.html
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## List the commands.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -63,6 +64,10 @@ test-client: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Run the JavaScr
 	cd client-js && npm run check --silent && npm run size --silent && npm test --silent
 	cd client-js && npx tsc --noEmit -p console/tsconfig.json
 
+.PHONY: test-published
+test-published: $(RUN_STAMP) $(CLIENT_STAMP) $(PUBLISHED_STAMP) chromium ## Run the published CopilotKit hook and a Next.js app on Memlane, in a browser.
+	cd client-js && npm run test:published --silent
+
 .PHONY: oracle
 oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under faults. ORACLE_USERS, ORACLE_SEED and ORACLE_ROUNDS change it.
 	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
@@ -106,6 +111,11 @@ $(CLIENT_STAMP): client-js/package-lock.json
 	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
 	@echo "Installing the JavaScript client's tools (half a minute, once)…"
 	@cd client-js && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PUBLISHED_STAMP): client-js/test/published/package-lock.json $(CLIENT_STAMP)
+	@echo "Installing the published CopilotKit and Next.js packages (a minute, once)…"
+	@cd client-js/test/published && npm ci --silent
 	@touch $@
 
 $(CONSOLE): $(CLIENT_STAMP) $(wildcard client-js/src/*.ts client-js/console/src/* client-js/console/*.ts client-js/console/index.html)
