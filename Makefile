@@ -68,6 +68,11 @@ test-client: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Run the JavaScr
 test-published: $(RUN_STAMP) $(CLIENT_STAMP) $(PUBLISHED_STAMP) chromium ## Run the published CopilotKit hook and a Next.js app on Memlane, in a browser.
 	cd client-js && npm run test:published --silent
 
+.PHONY: screenshots
+screenshots: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Take a picture of each state of the console, wide and narrow, light and dark.
+	@cd client-js && npm run build --silent && npx vitest run --config vitest.screenshots.config.ts --silent
+	@echo "They are in client-js/.build/screenshots."
+
 .PHONY: oracle
 oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under faults. ORACLE_USERS, ORACLE_SEED and ORACLE_ROUNDS change it.
 	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
