@@ -9,13 +9,14 @@ ORACLE_NODE := tests/oracle/node
 NODE_STAMPS := $(patsubst %,$(ORACLE_NODE)/phoenix-%/node_modules/.installed,1.8.4 1.8.16)
 ORACLE_USERS ?= 50
 CLIENT_STAMP := client-js/node_modules/.installed
+PUBLISHED_STAMP := client-js/test/published/node_modules/.installed
 CONSOLE := client-js/console/dist/index.html
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## List the commands.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
@@ -54,14 +55,23 @@ format: $(DEV_STAMP) ## Rewrite the code in the house's format.
 	$(BIN)/ruff check --fix server tests
 
 .PHONY: test
-test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) ## Run every test against real servers.
+test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) chromium ## Run every test against real servers.
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 	$(MAKE) --silent test-client
 
 .PHONY: test-client
-test-client: $(RUN_STAMP) $(CLIENT_STAMP) ## Run the JavaScript client's tests: types, bundle size, a real server.
+test-client: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Run the JavaScript client's tests: types, size, a real server, a real browser.
 	cd client-js && npm run check --silent && npm run size --silent && npm test --silent
 	cd client-js && npx tsc --noEmit -p console/tsconfig.json
+
+.PHONY: test-published
+test-published: $(RUN_STAMP) $(CLIENT_STAMP) $(PUBLISHED_STAMP) chromium ## Run the published CopilotKit hook and a Next.js app on Memlane, in a browser.
+	cd client-js && npm run test:published --silent
+
+.PHONY: screenshots
+screenshots: $(RUN_STAMP) $(CLIENT_STAMP) $(CONSOLE) chromium ## Take a picture of each state of the console, wide and narrow, light and dark.
+	@cd client-js && npm run build --silent && npx vitest run --config vitest.screenshots.config.ts --silent
+	@echo "They are in client-js/.build/screenshots."
 
 .PHONY: oracle
 oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under faults. ORACLE_USERS, ORACLE_SEED and ORACLE_ROUNDS change it.
@@ -69,13 +79,22 @@ oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under fau
 
 .PHONY: oracle-setup
 oracle-setup: $(NODE_STAMPS) # The published clients and redis-server.
-	@command -v redis-server >/dev/null || { \
-	  echo "Installing redis-server, which the stream's tests need…"; \
+	@$(call from-apt,redis-server,the stream's tests,macOS: brew install redis)
+
+.PHONY: chromium
+chromium: # The browser of the tests; CHROMIUM names another one.
+	@test -n "$$CHROMIUM" || { $(call from-apt,chromium,the browser's tests,elsewhere: CHROMIUM=/path/to/chrome make ...); }
+
+# A program that apt has under its own name: $(1) is missing for $(2); $(3) says what to do where there is no apt.
+define from-apt
+command -v $(1) >/dev/null || { \
+	  echo "Installing $(1), which $(2) need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
 	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
-	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server >/dev/null; \
-	  command -v redis-server >/dev/null || \
-	    { echo "redis-server is missing: sudo apt-get install redis-server (macOS: brew install redis)"; exit 1; }; }
+	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; \
+	  command -v $(1) >/dev/null || \
+	    { echo "$(1) is missing: sudo apt-get install $(1) ($(3))"; exit 1; }; }
+endef
 
 $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 	@command -v npm >/dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || \
@@ -97,6 +116,11 @@ $(CLIENT_STAMP): client-js/package-lock.json
 	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
 	@echo "Installing the JavaScript client's tools (half a minute, once)…"
 	@cd client-js && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PUBLISHED_STAMP): client-js/test/published/package-lock.json $(CLIENT_STAMP)
+	@echo "Installing the published CopilotKit and Next.js packages (a minute, once)…"
+	@cd client-js/test/published && npm ci --silent
 	@touch $@
 
 $(CONSOLE): $(CLIENT_STAMP) $(wildcard client-js/src/*.ts client-js/console/src/* client-js/console/*.ts client-js/console/index.html)

@@ -36,6 +36,16 @@ export default defineConfig({
         extends: true,
         resolve: { alias },
         test: {
+          name: "browser",
+          include: ["test/browser/*.test.ts"],
+          globalSetup: ["test/support/service.ts"],
+          testTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        resolve: { alias },
+        test: {
           name: "react 19",
           include: ["test/react.test.tsx"],
           environment: "happy-dom",

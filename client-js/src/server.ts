@@ -43,6 +43,7 @@ const BODY_MAX_BYTES = 512 * 1024;
 /** Requests of the runtime time out so (REST contract). */
 const TIMEOUT_MS = 15_000;
 const ACCESS: ReadonlySet<unknown> = new Set(["none", "read", "read-write"]);
+const SETTINGS = ["apiUrl", "wsUrl", "apiKey"] as const;
 const LIST_QUERY = ["includeInvalidated", "limit", "cursor"];
 const PASSED_BACK = ["content-type", "retry-after", "x-request-id", "allow"];
 
@@ -57,9 +58,19 @@ const METHODS: Readonly<Record<string, readonly string[]>> = {
 /**
  * Makes a fetch handler.
  *
+ * A setting that is missing is told with each request (500, and `onError`): a build imports a route without settings.
+ *
  * @throws {TypeError} When a URL or the key cannot be right.
  */
 export function createMemoryHandler<User extends MemoryUser>(options: MemoryHandlerOptions<User>): MemoryHandler {
+  const missing = SETTINGS.filter((name) => !options[name]);
+  if (missing.length > 0) {
+    const message = `createMemoryHandler was not given ${missing.join(", ")}.`;
+    return async () => {
+      options.onError?.(new TypeError(message));
+      return new Refusal(500, "NOT_CONFIGURED", message).answer();
+    };
+  }
   const api = urlOf(options.apiUrl, "apiUrl", /^https?:$/);
   const wsUrl = urlOf(options.wsUrl, "wsUrl", /^wss?:$/);
   if (!/^cpk-[\x21-\x7e]+$/.test(options.apiKey)) throw new TypeError("apiKey must be a runtime key: cpk-...");

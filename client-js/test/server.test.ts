@@ -238,6 +238,18 @@ describe("what is denied, without asking the service", () => {
   ])("options that cannot be right are refused at start: %o", (options, name) => {
     expect(() => handlerOf(options)).toThrow(name);
   });
+
+  test("settings that are missing are named with each request, so that a build without them succeeds", async () => {
+    const unset = undefined as unknown as string;
+    const { handler, errors, sent } = handlerOf({ apiUrl: unset, apiKey: "" });
+    const answer = await handler(request("/memories"));
+    expect(answer.status).toBe(500);
+    expect(await answer.json()).toMatchObject({
+      error: { code: "NOT_CONFIGURED", message: "createMemoryHandler was not given apiUrl, apiKey." },
+    });
+    expect(errors).toHaveLength(1);
+    expect(sent).toEqual([]);
+  });
 });
 
 test("nodeListener serves the handler from node:http and from Express", async () => {

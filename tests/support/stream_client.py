@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 PATIENCE = 10.0
 """Seconds that a test waits for what must come."""
@@ -171,12 +172,18 @@ def address(url: str, token: str | None, vsn: str | None = "2.0.0") -> str:
 
 @asynccontextmanager
 async def opened(
-    url: str, token: str | None, *, vsn: str | None = "2.0.0", headers: Mapping[str, str] | None = None
+    url: str,
+    token: str | None,
+    *,
+    vsn: str | None = "2.0.0",
+    headers: Mapping[str, str] | None = None,
+    subprotocols: Sequence[str] | None = None,
 ) -> AsyncIterator[StreamClient]:
     """Open a socket; raises `InvalidStatus` when the upgrade is refused."""
     async with connect(
         address(url, token, vsn),
         additional_headers=headers,
+        subprotocols=None if subprotocols is None else [Subprotocol(one) for one in subprotocols],
         compression=None,
         ping_interval=None,
         max_size=None,
@@ -194,13 +201,11 @@ async def opened(
             await listening
 
 
-async def refused(
-    url: str, token: str | None, *, vsn: str | None = "2.0.0", headers: Mapping[str, str] | None = None
-) -> Refusal:
-    """Expect that an upgrade is refused."""
+async def refused(url: str, token: str | None, **options: Any) -> Refusal:
+    """Expect that an upgrade is refused; ``options`` as for `opened`."""
     began = time.monotonic()
     try:
-        async with opened(url, token, vsn=vsn, headers=headers):
+        async with opened(url, token, **options):
             raise AssertionError("the upgrade was not refused")
     except InvalidStatus as fault:
         return Refusal(fault.response.status_code, time.monotonic() - began)

@@ -35,6 +35,14 @@ function UserSwitch({ user, recent, onSwitch }: UserSwitchProps): ReactElement {
       <label htmlFor="user">
         User <strong>{user}</strong>
       </label>
+      <a
+        href={location.search}
+        target="_blank"
+        rel="noreferrer"
+        title="The same user in another window: it stays equal"
+      >
+        Second window
+      </a>
       <input
         id="user"
         list="recent-users"

@@ -4,6 +4,8 @@ import { MemoryError, type WrittenMemory } from "memlane";
 export interface Notice {
   readonly tone: "done" | "absorbed" | "fault";
   readonly text: string;
+  /** What failed: it is told here and needs no second place. */
+  readonly fault?: unknown;
 }
 
 /** Tells what a save did, as the service tells it. */
@@ -24,5 +26,5 @@ export function noticeOf(written: WrittenMemory): Notice {
 export function noticeOfFault(act: string, error: unknown): Notice {
   const why = error instanceof Error ? error.message : "";
   const again = error instanceof MemoryError && error.retryable ? " Try again." : "";
-  return { tone: "fault", text: `${act} failed. ${why}${again}` };
+  return { tone: "fault", text: `${act} failed. ${why}${again}`, fault: error };
 }

@@ -119,7 +119,8 @@ test("a session that was ended gets new credentials by itself", async () => {
   await serverAdd(deployment, user, "After the log-out.");
   await until(() => isConnected(store), "connected again", 15_000);
   await until(() => contents(store).includes("After the log-out."), "what was missed");
-  expect(new Set(network.upgrades.map((url) => new URL(url).searchParams.get("join_token"))).size).toBe(2);
+  expect(new Set(network.upgrades.map(({ offers }) => offers[1])).size).toBe(2);
+  for (const { url } of network.upgrades) expect(new URL(url).search).toBe("?vsn=2.0.0");
 });
 
 test("a list comes page by page", async () => {

@@ -64,7 +64,7 @@ export class Network {
   /** How many of a hundred answers are lost. */
   lossPercent = 0;
   readonly frames: Frame[] = [];
-  readonly upgrades: string[] = [];
+  readonly upgrades: { readonly url: string; readonly offers: readonly string[] }[] = [];
   readonly #sockets = new Set<WebSocket>();
   readonly #random: () => number;
 
@@ -87,7 +87,7 @@ export class Network {
       constructor(url: string, protocols?: string | string[]) {
         // Nothing listens on port 9 of this machine.
         super(network.isOnline ? url : "ws://127.0.0.1:9", protocols);
-        network.upgrades.push(url);
+        network.upgrades.push({ url, offers: [protocols ?? []].flat() });
         network.#sockets.add(this);
         this.on("close", () => network.#sockets.delete(this));
         this.on("message", (data: Buffer) => {

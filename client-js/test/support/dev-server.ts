@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** `MEMLANE_BIN` names another one; by default the repository's own. */
-const BIN = process.env.MEMLANE_BIN ?? fileURLToPath(new URL("../../../.venv/bin/memlane", import.meta.url));
+export const BIN = process.env.MEMLANE_BIN ?? fileURLToPath(new URL("../../../.venv/bin/memlane", import.meta.url));
 const START_MS = 60_000;
 
 export interface Deployment {
@@ -53,14 +53,17 @@ export class DevServer {
     }
   }
 
-  async deployment(): Promise<Deployment> {
+  /** The variables of `dev.env`: those of a client, and those of the operator's commands. */
+  async settings(): Promise<Record<string, string>> {
     const text = await readFile(join(this.#folder, "dev.env"), "utf8");
-    const value = (name: string) => new RegExp(`^${name}='?([^'\n]*)`, "m").exec(text)?.[1] ?? "";
-    return {
-      apiUrl: value("MEMLANE_API_URL"),
-      wsUrl: value("MEMLANE_WS_URL"),
-      apiKey: value("MEMLANE_API_KEY"),
-    };
+    return Object.fromEntries(
+      [...text.matchAll(/^(\w+)='?([^'\n]*)/gm)].map(([, name = "", value = ""]) => [name, value]),
+    );
+  }
+
+  async deployment(): Promise<Deployment> {
+    const { MEMLANE_API_URL = "", MEMLANE_WS_URL = "", MEMLANE_API_KEY = "" } = await this.settings();
+    return { apiUrl: MEMLANE_API_URL, wsUrl: MEMLANE_WS_URL, apiKey: MEMLANE_API_KEY };
   }
 
   async stop(): Promise<void> {
@@ -77,7 +80,7 @@ export class DevServer {
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -19,6 +19,7 @@ from memlane.domain.stream import JoinClaims
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.phoenix.frames import accepts_vsn
+from memlane.phoenix.subprotocols import PHOENIX, bearer_tokens
 from memlane.realtime.client import Client
 from memlane.realtime.hub import Hub
 from memlane.realtime.sessions import Sessions
@@ -86,8 +87,10 @@ class StreamEndpoint:
         origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
         if self.origins is not None and origins and not self.origins.issuperset(origins):
             return "origin"
+        # One token in one place: of two, nobody could say which one counts.
+        given = [*query.get("join_token", []), *bearer_tokens(scope["subprotocols"])]
         try:
-            return self.tokens.verify(_only(query.get("join_token")) or "")
+            return self.tokens.verify(_only(given) or "")
         except TokenRejected as fault:
             return f"token_{fault.message}"
 
@@ -107,7 +110,7 @@ class StreamEndpoint:
             await self._refuse_later(send, decision.code)
             return
         wire: Wire = scope["extensions"][EXTENSION]
-        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.accept", "subprotocol": PHOENIX if PHOENIX in scope["subprotocols"] else None})
         client = Client(wire, claims, self.hub, began)
         self.sessions.opened(client)
         try:

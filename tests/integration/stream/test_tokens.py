@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
@@ -112,6 +112,39 @@ async def test_a_token_given_twice_is_refused_at_once(person: Person) -> None:
         },
     )
     assert answer.status_code == 403
+
+
+def offered(token: str) -> list[str]:
+    """What the npm client offers for a token that it was given as its ``authToken``."""
+    return ["phoenix", "base64url.bearer.phx." + b64encode(token.encode()).decode().rstrip("=")]
+
+
+async def test_a_token_is_taken_as_a_subprotocol_and_the_answer_names_phoenix_alone(person: Person) -> None:
+    tickets = await person.tickets()
+    async with opened(person.url, None, subprotocols=offered(tickets.token)) as client:
+        await client.joined(tickets.topic)
+        assert client.socket.subprotocol == "phoenix"
+        assert tickets.token not in str(client.socket.response)
+
+
+async def test_without_an_offer_no_subprotocol_is_answered(person: Person) -> None:
+    async with opened(person.url, (await person.tickets()).token) as client:
+        assert client.socket.subprotocol is None
+
+
+async def test_a_subprotocol_opens_no_more_than_the_query_does(person: Person) -> None:
+    token = (await person.tickets()).token
+    for text in (_edited(token), _unsigned(token), "", "x" * 5000):
+        refusal = await refused(person.url, None, subprotocols=offered(text))
+        assert refusal.status == 403
+        assert refusal.seconds < AT_ONCE
+
+
+async def test_a_token_in_both_places_is_refused_at_once(person: Person) -> None:
+    token = (await person.tickets()).token
+    refusal = await refused(person.url, token, subprotocols=offered(token))
+    assert refusal.status == 403
+    assert refusal.seconds < AT_ONCE
 
 
 async def test_another_users_topic_is_unmatched(person: Person) -> None:

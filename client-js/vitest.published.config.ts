@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+/** `npm run test:published`: the published packages, and Next.js, in a browser. Slow, so not among the others. */
+export default defineConfig({
+  test: {
+    include: ["test/published/*.test.ts"],
+    globalSetup: ["test/published/build.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    maxWorkers: 2,
+  },
+});
