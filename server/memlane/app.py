@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -19,6 +19,7 @@ from memlane.domain.entitlement import LICENSE_REJECTED, EntitlementFault
 from memlane.domain.errors import EmbedderUnavailable, Misconfigured, StorageUnavailable
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
+from memlane.mcp_tools.endpoint import McpEndpoint
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.observability.supervisor import Supervisor
@@ -96,6 +97,7 @@ class Process:
     loops: dict[str, Loop] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     closers: list[Loop] = field(default_factory=list)
+    contexts: list[Callable[[], AbstractAsyncContextManager[None]]] = field(default_factory=list)
     routes: Sequence[BaseRoute] = ()
     services: Services | None = None
     sessions: Sessions | None = None
@@ -212,6 +214,9 @@ def build(
         process.services = services
         memories = MemoryHandlers(services, gate)
         entitlement = EntitlementHandlers(gate, process.clock, license_fault)
+        mcp = McpEndpoint(services, gate, hosts=settings.mcp_hosts, origins=sorted(settings.allowed_origins or ()))
+        process.contexts.append(mcp.manager.run)
+        extra.append(mcp.route())
         if console is not None:
             extra += console_routes(console, rest_routes(memories, entitlement, health))
         process.routes = rest_routes(memories, entitlement, health, extra)
@@ -313,11 +318,14 @@ def application(process: Process, start: Callable[[Process], Awaitable[None]] = 
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[Mapping[str, object]]:
-        await start(process)
-        try:
-            yield {}
-        finally:
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.stop()
+        async with AsyncExitStack() as stack:
+            for context in process.contexts:
+                await stack.enter_async_context(context())
+            await start(process)
+            try:
+                yield {}
+            finally:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.stop()
 
     return Starlette(routes=process.routes, lifespan=lifespan)

@@ -52,7 +52,7 @@ async def parse_body(request: Request, model: type[M], *, may_be_empty: bool = F
     value = {} if may_be_empty and not raw.strip() else _decoded(raw)
     if not isinstance(value, dict):
         raise ValidationFailed("The body must be a JSON object.", [FieldFault("", "must be a JSON object")])
-    return _validated(model, value)
+    return validated(model, value)
 
 
 def parse_query(request: Request, model: type[M]) -> M:
@@ -66,7 +66,7 @@ def parse_query(request: Request, model: type[M]) -> M:
         if name in values:
             raise ValidationFailed("The query is not valid.", [FieldFault(_shown(name), "is given twice")])
         values[name] = value
-    return _validated(model, values)
+    return validated(model, values)
 
 
 def raw_query(request: Request) -> str:
@@ -96,6 +96,11 @@ def memory_id_of(request: Request) -> str:
         MemoryNotFound: What stands there is no id: it looks the same as an id that is not there.
     """
     text: str = request.path_params["id"]
+    return parse_memory_id(text)
+
+
+def parse_memory_id(text: str) -> str:
+    """An id as it is stored. Raises as `memory_id_of`."""
     if _UUID.fullmatch(text) is None:
         raise MemoryNotFound
     return text.lower()
@@ -145,7 +150,12 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _validated(model: type[M], value: Mapping[str, Any]) -> M:
+def validated(model: type[M], value: Mapping[str, Any]) -> M:
+    """A decoded object as a model.
+
+    Raises:
+        ValidationFailed: A bad field; names at most 50 and never quotes them.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as fault:
