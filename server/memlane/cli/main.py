@@ -10,6 +10,7 @@ from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
 from memlane.cli.keys import keys
+from memlane.cli.lanes import lanes
 from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
@@ -38,6 +39,7 @@ cli.add_command(gateway)
 cli.add_command(worker)
 cli.add_command(import_command)
 cli.add_command(keys)
+cli.add_command(lanes)
 cli.add_command(license_group)
 cli.add_command(mcp_command)
 cli.add_command(migrate_command)
