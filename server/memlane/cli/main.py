@@ -11,6 +11,7 @@ from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
 from memlane.cli.keys import keys
 from memlane.cli.lanes import lanes
+from memlane.cli.ledger import ledger
 from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
@@ -40,6 +41,7 @@ cli.add_command(worker)
 cli.add_command(import_command)
 cli.add_command(keys)
 cli.add_command(lanes)
+cli.add_command(ledger)
 cli.add_command(license_group)
 cli.add_command(mcp_command)
 cli.add_command(migrate_command)

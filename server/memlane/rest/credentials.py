@@ -21,6 +21,7 @@ SOURCE_MAX = 64 + len(":") + PROVENANCE_MAX
 """Longest ``<type>:<id>``, in characters."""
 HEADER_NAMES = ("X-Memlane-Run", "X-Memlane-Source", "X-Memlane-Triggered-By")
 META_NAMES = ("memlane/run", "memlane/source", "memlane/triggeredBy")
+_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 _SOURCE = re.compile(r"([\w.-]{1,64}):(\S.{0,255})")
 
 
@@ -143,8 +144,8 @@ def _provenance(sent: Mapping[str, str | None]) -> Provenance:
 
 def _optional(name: str, value: str | None, longest: int = PROVENANCE_MAX) -> str | None:
     text = "" if value is None else value.strip()
-    if len(text) > longest or "\0" in text:
-        raise _bad(name, f"must have at most {longest} characters and no NUL")
+    if len(text) > longest or _UNSTORABLE.search(text):
+        raise _bad(name, f"must have at most {longest} characters, no NUL and no lone surrogate")
     return text or None
 
 

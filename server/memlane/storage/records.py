@@ -37,8 +37,8 @@ def memory_of(row: Any) -> Memory:
 
 
 def stored_of(row: Any) -> StoredMemory:
-    """A row that also has its seq and, where it was asked for, its absorb key."""
-    return StoredMemory(memory_of(row), row["seq"], row.get("absorb_key"))
+    """A row that also has its seq and, where they were asked for, its absorb key and salt."""
+    return StoredMemory(memory_of(row), row["seq"], row.get("absorb_key"), row.get("wording_salt"))
 
 
 def head_of(row: Any, *, id_column: str = "id", scope_column: str = "scope") -> ChannelHead:

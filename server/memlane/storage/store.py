@@ -233,10 +233,13 @@ class PostgresStore:
         )
         return [ExportedMemory(memory_of(row), row["user_id"]) for row in rows]
 
-    async def provenance(self, project_id: str, memory_id: str) -> list[LedgerEntry]:
+    async def provenance(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str
+    ) -> list[LedgerEntry]:
         """See `Store.provenance`."""
+        names = (project_id, user_id, scopes, memory_id)
         rows = await self._pool.read(
-            lambda connection: connection.fetch(statement("find_provenance"), project_id, memory_id, PROVENANCE_MAX)
+            lambda connection: connection.fetch(statement("find_provenance"), *names, PROVENANCE_MAX)
         )
         return [LedgerEntry(**dict(row.items())) for row in rows]
 

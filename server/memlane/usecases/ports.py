@@ -252,8 +252,10 @@ class Store(Protocol):
         """A project's memories of every user in order of id, live and retired."""
         ...
 
-    async def provenance(self, project_id: str, memory_id: str) -> list[LedgerEntry]:
-        """The ledger of one memory, oldest first, at most 1,000 rows."""
+    async def provenance(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str
+    ) -> list[LedgerEntry]:
+        """The ledger of a memory that this user can see in these scopes, oldest first, at most 1,000 rows."""
         ...
 
     async def end_stream_sessions(self, project_id: str, user_id: str) -> None:
