@@ -19,7 +19,6 @@ from memlane.domain.entitlement import LICENSE_REJECTED, EntitlementFault
 from memlane.domain.errors import EmbedderUnavailable, Misconfigured, StorageUnavailable
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
-from memlane.mcp_tools.endpoint import McpEndpoint
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.observability.supervisor import Supervisor
@@ -33,6 +32,7 @@ from memlane.rest.application import health_routes, rest_routes
 from memlane.rest.console import Console, console_routes
 from memlane.rest.handlers import MemoryHandlers
 from memlane.rest.health import Acceptance, Check, EntitlementHandlers, HealthHandlers
+from memlane.screening.secrets import DetectSecrets
 from memlane.storage.managed_entitlements import ManagedEntitlements
 from memlane.storage.migrate import pending_migrations
 from memlane.storage.pool import Pool, PoolLimits
@@ -214,6 +214,9 @@ def build(
         process.services = services
         memories = MemoryHandlers(services, gate)
         entitlement = EntitlementHandlers(gate, process.clock, license_fault)
+        # Here and not above: the SDK takes half a second to import, which every other command would pay.
+        from memlane.mcp_tools.endpoint import McpEndpoint  # noqa: PLC0415
+
         mcp = McpEndpoint(services, gate, hosts=settings.mcp_hosts, origins=sorted(settings.allowed_origins or ()))
         process.contexts.append(mcp.manager.run)
         extra.append(mcp.route())
@@ -284,7 +287,7 @@ def _build_services(
         process.loops["hint_publisher"] = publisher.run
         process.checks["redis"] = publisher.check
         process.closers.append(publisher.aclose)
-    store = PostgresStore(process.pool, hints)
+    store = PostgresStore(process.pool, hints, max_live_rows=settings.max_live_memories)
     marks = BatchedRecallMarks(process.pool)
     process.loops["recall_marks"] = marks.run
     services = Services(
@@ -296,6 +299,7 @@ def _build_services(
         join_tokens=tokens,
         streams=PostgresStreams(process.pool),
         hints=hints,
+        secrets=DetectSecrets(),
         clock=process.clock,
     )
     process.checks["embedder"] = services.embedder.probe

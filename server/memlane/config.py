@@ -16,6 +16,8 @@ EXIT_MISCONFIGURED = 78
 JOIN_SECRET_BYTES = 32
 """Shortest join secret: as long as the output of the HMAC that it keys (RFC 7518, section 3.2)."""
 
+MAX_LIVE_MEMORIES: int | None = 100_000
+"""Most live memories of each user, and of each project, by default."""
 LOOPBACK_HOSTS = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
 """What `/mcp` takes as its own name by default."""
 
@@ -66,6 +68,7 @@ class Settings:
     drain_seconds: float = 0.0
     allowed_origins: frozenset[str] | None = None
     mcp_hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    max_live_memories: int | None = None
 
 
 class _Reader:
@@ -138,6 +141,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         session_hours=read.parsed("MEMLANE_SESSION_HOURS", _whole(1, 24 * 30), 24),
         drain_seconds=read.parsed("MEMLANE_DRAIN_SECONDS", _whole(0, 300), 5),
         allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
+        max_live_memories=read.parsed("MEMLANE_MAX_LIVE_MEMORIES", _limit(1, 10_000_000), MAX_LIVE_MEMORIES),
         mcp_hosts=read.parsed("MEMLANE_MCP_HOSTS", _hosts, LOOPBACK_HOSTS),
     )
     if read.faults:
@@ -168,6 +172,15 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         if not (text.isascii() and text.isdigit()) or not least <= int(text[:10]) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(text)
+
+    return parse
+
+
+def _limit(least: int, most: int) -> Callable[[str], int | None]:
+    """A whole number, or `none`."""
+
+    def parse(text: str) -> int | None:
+        return None if text == "none" else _whole(least, most)(text)
 
     return parse
 

@@ -15,6 +15,7 @@ from memlane.cli.ledger import ledger
 from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
+from memlane.cli.projects import projects
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
@@ -45,6 +46,7 @@ cli.add_command(ledger)
 cli.add_command(license_group)
 cli.add_command(mcp_command)
 cli.add_command(migrate_command)
+cli.add_command(projects)
 
 
 def main() -> None:

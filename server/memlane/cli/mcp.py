@@ -6,7 +6,6 @@ import os
 import click
 
 from memlane.config import ConfigurationFaults, Fault
-from memlane.mcp_tools.stdio import Bridge, serve_stdio
 from memlane.observability.logs import set_up_logs
 from memlane.rest.credentials import USER_HEADER
 
@@ -18,6 +17,9 @@ def mcp_command() -> None:
     Asks the service at MEMLANE_API_URL with the key MEMLANE_API_KEY on behalf of the user MEMLANE_USER_ID; a key
     whose grant reaches no user's memories needs none. Over HTTP the same tools are at <MEMLANE_API_URL>/mcp.
     """
+    # Here and not above: the SDK takes half a second to import, which every other command would pay.
+    from memlane.mcp_tools.stdio import Bridge, serve_stdio  # noqa: PLC0415
+
     set_up_logs("WARNING")
     values = {name: os.environ.get(name, "").strip() for name in ("MEMLANE_API_URL", "MEMLANE_API_KEY")}
     faults = [Fault(name, "is required for memlane mcp") for name, value in values.items() if not value]

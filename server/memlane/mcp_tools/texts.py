@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memlane.domain.errors import MemlaneError, Unavailable, ValidationFailed
+from memlane.domain.errors import MemlaneError, RateLimited, Unavailable, ValidationFailed
 
 
 def saved_text(body: Mapping[str, Any]) -> str:
@@ -44,7 +44,7 @@ def failed_text(fault: MemlaneError, request_id: str) -> str:
     lines = [f"ERROR {fault.code}: {fault.message}"]
     if isinstance(fault, ValidationFailed):
         lines += [f"- {one.path or 'arguments'}: {one.message}" for one in fault.details]
-    if isinstance(fault, Unavailable):
+    if isinstance(fault, Unavailable | RateLimited):
         lines.append(f"Try again in {fault.retry_after_seconds} s.")
     lines.append(f"Nothing was done. Request {request_id}.")
     return "\n".join(lines)

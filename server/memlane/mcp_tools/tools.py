@@ -10,6 +10,7 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from memlane.domain.caller import Caller
+from memlane.domain.errors import ValidationFailed
 from memlane.domain.memory import Draft, Scope, without_repeats
 from memlane.mcp_tools.arguments import parse_arguments
 from memlane.mcp_tools.texts import forgotten_text, recalled_text, saved_text
@@ -21,6 +22,7 @@ from memlane.usecases.forget import forget
 from memlane.usecases.ports import Services
 from memlane.usecases.recall import RecallQuery, recall
 from memlane.usecases.remember import remember
+from memlane.usecases.screening import refuse_secrets, texts_of
 
 SAVE, RECALL, FORGET = "save_memory", "recall_memory", "forget_memory"
 """The published middleware puts `mcp__<server>__` before a name and cuts at 64 characters: these fit."""
@@ -114,7 +116,12 @@ class MemoryTool:
 
 async def _save(services: Services, caller: Caller, arguments: Mapping[str, Any] | None) -> Answer:
     require_some(caller, needs_write=True)
-    asked = parse_arguments(models.MemoryDraft, arguments)
+    try:
+        asked = parse_arguments(models.MemoryDraft, arguments)
+    except ValidationFailed:
+        # A secret is told first, whatever else is wrong.
+        refuse_secrets(services, caller, texts_of(arguments))
+        raise
     draft = Draft(asked.content, asked.kind, asked.scope, without_repeats(asked.sourceThreadIds))
     body = _plain(written_body(await remember(services, caller, draft)))
     return Answer(body, saved_text(body))

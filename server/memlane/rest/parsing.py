@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -41,8 +41,20 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def parse_body(request: Request, model: type[M], *, may_be_empty: bool = False) -> M:
+async def parse_body(
+    request: Request,
+    model: type[M],
+    *,
+    may_be_empty: bool = False,
+    before_faults: Callable[[Any], None] = lambda _: None,
+) -> M:
     """The body as a model.
+
+    Args:
+        request: It.
+        model: What the body must be.
+        may_be_empty: No body counts as an empty object.
+        before_faults: Looks at a decoded body that is not valid; what it raises is told in place of the faults.
 
     Raises:
         PayloadTooLarge: See `read_body`.
@@ -52,7 +64,11 @@ async def parse_body(request: Request, model: type[M], *, may_be_empty: bool = F
     value = {} if may_be_empty and not raw.strip() else _decoded(raw)
     if not isinstance(value, dict):
         raise ValidationFailed("The body must be a JSON object.", [FieldFault("", "must be a JSON object")])
-    return validated(model, value)
+    try:
+        return validated(model, value)
+    except ValidationFailed:
+        before_faults(value)
+        raise
 
 
 def parse_query(request: Request, model: type[M]) -> M:

@@ -8,6 +8,7 @@ from typing import Any
 import uuid_utils
 
 from memlane.domain.caller import Caller
+from memlane.domain.errors import QuotaExceeded
 from memlane.domain.ledger import CHAIN_START, LedgerRow, chain_sha256, wording_sha256
 from memlane.domain.memory import AbsorbedBy, Kind
 from memlane.domain.stream import RowChange
@@ -27,7 +28,9 @@ class LostRaceForKey(Exception):
 class LockedChannel:
     """Implements `usecases.ports.ChannelWrite` on a connection that is inside a transaction."""
 
-    def __init__(self, connection: Connection, caller: Caller, channel: ChannelRef, row: Any) -> None:
+    def __init__(
+        self, connection: Connection, caller: Caller, channel: ChannelRef, row: Any, max_live_rows: int | None = None
+    ) -> None:
         self._connection = connection
         self._caller = caller
         self._channel = channel
@@ -37,11 +40,23 @@ class LockedChannel:
         self.seq = self.head.position.seq
         self.changes: list[RowChange] = []
         self._now: datetime = row["now"]
+        self._live: int = row["live_rows"]
+        own = caller.key.max_live_memories
+        self._limit = None if caller.key.id is None else max_live_rows if own is None else own
         self._chain: bytes = row["ledger_sha256"] or CHAIN_START
 
     @classmethod
-    async def lock(cls, connection: Connection, caller: Caller, channel: ChannelRef) -> "LockedChannel":
-        """Take the channel's lock, making the channel on its first write."""
+    async def lock(
+        cls, connection: Connection, caller: Caller, channel: ChannelRef, max_live_rows: int | None = None
+    ) -> "LockedChannel":
+        """Take the channel's lock, making the channel on its first write.
+
+        Args:
+            connection: Inside a transaction.
+            caller: Who writes. The project's own limit of live rows comes first; the operator has none.
+            channel: Which.
+            max_live_rows: The deployment's limit; None: any number.
+        """
         names = (channel.project_id, channel.scope, channel.user_id)
         row = await connection.fetchrow(statement("lock_channel"), *names)
         if row is None:
@@ -53,7 +68,7 @@ class LockedChannel:
                 channel.user_id,
             )
             row = await connection.fetchrow(statement("lock_channel"), *names)
-        return cls(connection, caller, channel, row)
+        return cls(connection, caller, channel, row, max_live_rows)
 
     async def find_twin(
         self, kind: Kind, absorb_key: bytes | None, *, but_not: str | None = None
@@ -82,6 +97,7 @@ class LockedChannel:
         created_at: datetime | None = None,
     ) -> StoredMemory:
         """See `ChannelWrite.insert`."""
+        self._make_room()
         salt = secrets.token_bytes(SALT_BYTES)
         return await self._change(
             "insert_memory",
@@ -129,6 +145,7 @@ class LockedChannel:
 
     async def retire(self, target: StoredMemory, *, superseded_by: str | None = None) -> StoredMemory:
         """See `ChannelWrite.retire`."""
+        self._live -= 1
         operation = "retired" if superseded_by is None else "superseded"
         before = wording_sha256(await self._salt(target), target.memory.content)
         return await self._change(
@@ -141,6 +158,7 @@ class LockedChannel:
 
     async def restore(self, target: StoredMemory) -> StoredMemory:
         """See `ChannelWrite.restore`."""
+        self._make_room()
         after = wording_sha256(await self._salt(target), target.memory.content)
         return await self._change(
             "restore_memory", target.memory.id, *self._ledger(target.memory.id, "restored", after=after)
@@ -182,6 +200,11 @@ class LockedChannel:
         self.seq = stored.seq
         self.changes.append(RowChange(stored.seq, name == "insert_memory", stored.memory))
         return stored
+
+    def _make_room(self) -> None:
+        if self._limit is not None and self._live >= self._limit:
+            raise QuotaExceeded(self._limit)
+        self._live += 1
 
     async def _salt(self, target: StoredMemory) -> bytes | None:
         if target.wording_salt is not None:

@@ -61,4 +61,6 @@ def key_of(row: Any) -> KeyRecord:
         grant=Grant(Access(row["user_access"]), Access(row["project_access"])),
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],
+        screens_secrets=row["screen_secrets"],
+        max_live_memories=row["max_live_memories"],
     )

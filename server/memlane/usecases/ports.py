@@ -43,6 +43,7 @@ __all__ = [
     "LedgerEntry",
     "RecallMarks",
     "ScoredMemory",
+    "SecretScanner",
     "Services",
     "Store",
     "StoredMemory",
@@ -136,7 +137,11 @@ class ChannelWrite(Protocol):
         source_thread_ids: Sequence[str],
         created_at: datetime | None = None,
     ) -> StoredMemory:
-        """Make a new row; ``created_at`` only for one that comes from elsewhere."""
+        """Make a new row; ``created_at`` only for one that comes from elsewhere.
+
+        Raises:
+            QuotaExceeded: The channel has as many live rows as it may.
+        """
         ...
 
     async def absorb(
@@ -150,7 +155,7 @@ class ChannelWrite(Protocol):
         ...
 
     async def restore(self, target: StoredMemory) -> StoredMemory:
-        """Make a retired row live again."""
+        """Make a retired row live again. Raises as `insert`."""
         ...
 
     async def keep_absorb_key(self, memory_id: str, absorb_key: bytes | None) -> None:
@@ -287,6 +292,14 @@ class EntitlementSource(Protocol):
         ...
 
 
+class SecretScanner(Protocol):
+    """Finds credentials in a text. Pure: it asks nobody, keeps nothing and logs nothing."""
+
+    def find(self, text: str) -> str | None:
+        """The kind of the first credential in a text, for people; None when there is none."""
+        ...
+
+
 class RecallMarks(Protocol):
     """Marks memories as recalled, off the request path."""
 
@@ -369,4 +382,5 @@ class Services:
     join_tokens: JoinTokens
     streams: StreamStore
     hints: Hints
+    secrets: SecretScanner
     clock: Clock
