@@ -7,6 +7,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 WORKERS ?= 2
 ORACLE_NODE := tests/oracle/node
 NODE_STAMPS := $(patsubst %,$(ORACLE_NODE)/phoenix-%/node_modules/.installed,1.8.4 1.8.16)
+MCP_NODE := tests/integration/mcp/node
 ORACLE_USERS ?= 50
 CLIENT_STAMP := client-js/node_modules/.installed
 PUBLISHED_STAMP := client-js/test/published/node_modules/.installed
@@ -55,7 +56,7 @@ format: $(DEV_STAMP) ## Rewrite the code in the house's format.
 	$(BIN)/ruff check --fix server tests
 
 .PHONY: test
-test: $(DEV_STAMP) oracle-setup $(CLIENT_STAMP) chromium ## Run every test against real servers.
+test: $(DEV_STAMP) oracle-setup $(MCP_NODE)/node_modules/.installed $(CLIENT_STAMP) chromium ## Run every test against real servers.
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 	$(MAKE) --silent test-client
 
@@ -101,6 +102,13 @@ $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
 	@echo "Installing the published clients with $* (half a minute, once)…"
 	@cd $(ORACLE_NODE)/$* && npm ci --silent
+	@touch $@
+
+$(MCP_NODE)/node_modules/.installed: $(MCP_NODE)/package-lock.json
+	@command -v npm >/dev/null && node -e 'process.exit(+(parseInt(process.versions.node) < 20))' || \
+	  { echo "Node 20 or later with npm is needed: https://nodejs.org, or 'nvm install 20'"; exit 1; }
+	@echo "Installing the published MCP middleware (half a minute, once)…"
+	@cd $(MCP_NODE) && npm ci --silent
 	@touch $@
 
 .PHONY: bench

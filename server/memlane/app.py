@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -32,6 +32,7 @@ from memlane.rest.application import health_routes, rest_routes
 from memlane.rest.console import Console, console_routes
 from memlane.rest.handlers import MemoryHandlers
 from memlane.rest.health import Acceptance, Check, EntitlementHandlers, HealthHandlers
+from memlane.screening.secrets import DetectSecrets
 from memlane.storage.managed_entitlements import ManagedEntitlements
 from memlane.storage.migrate import pending_migrations
 from memlane.storage.pool import Pool, PoolLimits
@@ -96,6 +97,7 @@ class Process:
     loops: dict[str, Loop] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     closers: list[Loop] = field(default_factory=list)
+    contexts: list[Callable[[], AbstractAsyncContextManager[None]]] = field(default_factory=list)
     routes: Sequence[BaseRoute] = ()
     services: Services | None = None
     sessions: Sessions | None = None
@@ -212,6 +214,12 @@ def build(
         process.services = services
         memories = MemoryHandlers(services, gate)
         entitlement = EntitlementHandlers(gate, process.clock, license_fault)
+        # Here and not above: the SDK takes half a second to import, which every other command would pay.
+        from memlane.mcp_tools.endpoint import McpEndpoint  # noqa: PLC0415
+
+        mcp = McpEndpoint(services, gate, hosts=settings.mcp_hosts, origins=sorted(settings.allowed_origins or ()))
+        process.contexts.append(mcp.manager.run)
+        extra.append(mcp.route())
         if console is not None:
             extra += console_routes(console, rest_routes(memories, entitlement, health))
         process.routes = rest_routes(memories, entitlement, health, extra)
@@ -279,7 +287,7 @@ def _build_services(
         process.loops["hint_publisher"] = publisher.run
         process.checks["redis"] = publisher.check
         process.closers.append(publisher.aclose)
-    store = PostgresStore(process.pool, hints)
+    store = PostgresStore(process.pool, hints, max_live_rows=settings.max_live_memories)
     marks = BatchedRecallMarks(process.pool)
     process.loops["recall_marks"] = marks.run
     services = Services(
@@ -291,6 +299,7 @@ def _build_services(
         join_tokens=tokens,
         streams=PostgresStreams(process.pool),
         hints=hints,
+        secrets=DetectSecrets(),
         clock=process.clock,
     )
     process.checks["embedder"] = services.embedder.probe
@@ -313,11 +322,14 @@ def application(process: Process, start: Callable[[Process], Awaitable[None]] = 
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[Mapping[str, object]]:
-        await start(process)
-        try:
-            yield {}
-        finally:
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.stop()
+        async with AsyncExitStack() as stack:
+            for context in process.contexts:
+                await stack.enter_async_context(context())
+            await start(process)
+            try:
+                yield {}
+            finally:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.stop()
 
     return Starlette(routes=process.routes, lifespan=lifespan)

@@ -16,7 +16,14 @@ EXIT_MISCONFIGURED = 78
 JOIN_SECRET_BYTES = 32
 """Shortest join secret: as long as the output of the HMAC that it keys (RFC 7518, section 3.2)."""
 
+MAX_LIVE_MEMORIES: int | None = 100_000
+"""Most live memories of each user, and of each project, by default."""
+LOOPBACK_HOSTS = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
+"""What `/mcp` takes as its own name by default."""
+
 _LICENSE_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}:[A-Za-z0-9_-]{43}", re.ASCII)
+_HOST = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\])(:[0-9]{1,5})?", re.ASCII)
+_HOST_PORT = re.compile(r":[0-9]{1,5}$", re.ASCII)
 
 T = TypeVar("T")
 
@@ -60,6 +67,8 @@ class Settings:
     session_hours: int = 24
     drain_seconds: float = 0.0
     allowed_origins: frozenset[str] | None = None
+    mcp_hosts: tuple[str, ...] = LOOPBACK_HOSTS
+    max_live_memories: int | None = None
 
 
 class _Reader:
@@ -132,6 +141,8 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         session_hours=read.parsed("MEMLANE_SESSION_HOURS", _whole(1, 24 * 30), 24),
         drain_seconds=read.parsed("MEMLANE_DRAIN_SECONDS", _whole(0, 300), 5),
         allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
+        max_live_memories=read.parsed("MEMLANE_MAX_LIVE_MEMORIES", _limit(1, 10_000_000), MAX_LIVE_MEMORIES),
+        mcp_hosts=read.parsed("MEMLANE_MCP_HOSTS", _hosts, LOOPBACK_HOSTS),
     )
     if read.faults:
         raise ConfigurationFaults(read.faults)
@@ -165,6 +176,15 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def _limit(least: int, most: int) -> Callable[[str], int | None]:
+    """A whole number, or `none`."""
+
+    def parse(text: str) -> int | None:
+        return None if text == "none" else _whole(least, most)(text)
+
+    return parse
+
+
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         try:
@@ -192,6 +212,16 @@ def _origins(text: str) -> frozenset[str] | None:
     for origin in origins:
         _url("http", "https")(origin)
     return origins
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    found = list(LOOPBACK_HOSTS)
+    for place, name in enumerate(text.split(","), start=1):
+        if _HOST.fullmatch(name.strip()) is None:
+            raise ValueError(f"entry {place} must be a host name, with or without a port (separate them by commas)")
+        # A name alone stands for every port of it.
+        found += [name.strip()] if _HOST_PORT.search(name.strip()) else [name.strip(), f"{name.strip()}:*"]
+    return tuple(found)
 
 
 def _license_keys(text: str) -> str | None:

@@ -16,7 +16,7 @@ from memlane.bench.corpus import question, sentence
 from memlane.bench.deployment import POOL_SIZE, BenchFailed, Deployment, kind_of
 from memlane.bench.rounds import Action, Job, Round, closed_loop
 from memlane.domain.canonical import CANONICAL_VERSION, absorb_key
-from memlane.domain.hashing import wording_sha256
+from memlane.domain.ledger import CHAIN_START, wording_sha256
 from memlane.domain.memory import Kind
 from memlane.domain.scoring import CENTERING_PRIOR, fusion_weights
 from memlane.domain.terms import TERMS_VERSION, index_terms, query_terms
@@ -87,7 +87,7 @@ class Floor:
             kind_of(number),
             absorb_key(text, scope="user", user_id=user, now=datetime.now(UTC)),
             tuple(index_terms(text)),
-            wording_sha256(text),
+            wording_sha256(None, text),
             str(uuid_utils.uuid7()),
         )
 
@@ -127,7 +127,7 @@ class Floor:
                 *(request.absorb_key, CANONICAL_VERSION, request.terms, TERMS_VERSION),
                 *(there.space_id, embedding, None),
                 *(there.lane_id, there.lane_name, there.key_id, "unknown", "unknown", "unknown", there.trust),
-                *("unknown", request.memory_id, None, request.sha256),
+                *("unknown", request.memory_id, None, request.sha256, channel["now"], CHAIN_START, CHAIN_START[:16]),
             )
 
 

@@ -18,11 +18,12 @@ from memlane.storage.tenants import DEFAULT_LANE, NewKey, Tenants
 
 _ACCESS = click.Choice([access.value for access in Access])
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_WIDE = 160
+PIPE_COLUMNS = 160
 """Columns of a table that goes into a pipe: there an id must never be cut."""
 
 
-def _slug(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def slug_option(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """The callback of an option or argument that is a slug."""
     if value is not None and not _SLUG.fullmatch(value):
         raise click.BadParameter("a slug has 1 to 63 of a-z, 0-9 and -, and does not begin with -")
     return value
@@ -34,8 +35,12 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--organization", default=None, callback=_slug, help="Its slug; needed for the project's first key.")
-@click.option("--project", required=True, callback=_slug, help="The project's slug; made where it does not exist.")
+@click.option(
+    "--organization", default=None, callback=slug_option, help="Its slug; needed for the project's first key."
+)
+@click.option(
+    "--project", required=True, callback=slug_option, help="The project's slug; made where it does not exist."
+)
 @click.option("--label", default="", help="What the key is for.")
 @click.option("--user-access", type=_ACCESS, default="read-write", show_default=True, help="Access to user memories.")
 @click.option(
@@ -121,7 +126,7 @@ def list_keys(project: str, as_json: bool) -> None:
             f"{row['created_at']:%Y-%m-%d %H:%M}",
             "never" if row["expires_at"] is None else f"{row['expires_at']:%Y-%m-%d %H:%M}",
         )
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
+    Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(table)
 
 
 @keys.command()

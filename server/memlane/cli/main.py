@@ -10,8 +10,12 @@ from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
 from memlane.cli.keys import keys
+from memlane.cli.lanes import lanes
+from memlane.cli.ledger import ledger
 from memlane.cli.license import license_group
+from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
+from memlane.cli.projects import projects
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
@@ -37,8 +41,12 @@ cli.add_command(gateway)
 cli.add_command(worker)
 cli.add_command(import_command)
 cli.add_command(keys)
+cli.add_command(lanes)
+cli.add_command(ledger)
 cli.add_command(license_group)
+cli.add_command(mcp_command)
 cli.add_command(migrate_command)
+cli.add_command(projects)
 
 
 def main() -> None:

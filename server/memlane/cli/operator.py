@@ -65,6 +65,7 @@ async def operator_of(tenants: Tenants, project: Project, request_id: str) -> Ca
             grant=FULL_GRANT,
             expires_at=None,
             revoked_at=None,
+            screens_secrets=project.screens_secrets,
         ),
         user_id="",
         grant=FULL_GRANT,

@@ -1,7 +1,7 @@
 """`memlane export` and `memlane import`: a project's memories as JSON lines."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, BinaryIO
 from uuid import UUID
@@ -19,6 +19,7 @@ from memlane.cli.server import run_loop
 from memlane.config import load_settings
 from memlane.domain.memory import Draft, without_repeats
 from memlane.rest.models import MemoryDraft
+from memlane.screening.secrets import DetectSecrets
 from memlane.storage.pool import Pool
 from memlane.storage.store import PostgresStore
 from memlane.storage.tenants import Tenants
@@ -84,13 +85,16 @@ def import_command(project: str, file: Path) -> None:
     line is bad, nothing is written. Needs the settings of `memlane api`, as texts are embedded anew.
     """
     settings = load_settings(os.environ, command="memlane import")
-    total = _check(file)
+    total, secrets = _check(file, DetectSecrets())
 
     async def run() -> ImportCount:
         process = build(settings, frozenset({"api"}))
         try:
             tenants = Tenants(process.pool)
-            operator = await operator_of(tenants, await project_named(tenants, project), f"import-{uuid7()}")
+            found = await project_named(tenants, project)
+            if found.screens_secrets:
+                _refuse(secrets)
+            operator = await operator_of(tenants, found, f"import-{uuid7()}")
             count = ImportCount()
             services = process.services
             if services is None:
@@ -150,21 +154,28 @@ def _resume_point(file: BinaryIO) -> tuple[str | None, int]:
     return after, written
 
 
-def _check(file: Path) -> int:
-    total, faults = 0, []
+def _check(file: Path, scanner: DetectSecrets) -> tuple[int, list[str]]:
+    """How many lines there are, and which of them hold a credential."""
+    total, faults, secrets = 0, [], []
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                _parsed(line)
+                kind = scanner.find(_parsed(line).draft.content)
+                if kind is not None:
+                    secrets.append(f"line {number}: holds a credential ({kind})")
             except ValueError as fault:
                 faults.append(f"line {number}: {fault}")
             total += 1
+    _refuse(faults)
+    return total, secrets
+
+
+def _refuse(faults: Sequence[str]) -> None:
     if faults:
         more = f"\n  and {len(faults) - FAULTS_SHOWN} more" if len(faults) > FAULTS_SHOWN else ""
         raise click.ClickException(
             "nothing was imported, as some lines are bad:\n  " + "\n  ".join(faults[:FAULTS_SHOWN]) + more
         )
-    return total
 
 
 def _parsed(line: bytes) -> ImportedMemory:

@@ -14,6 +14,7 @@ UNKNOWN = "unknown"
 class KeyRecord:
     """A runtime key as stored: its tenant, lane and widest grant. Holds the secret's hash only.
 
+    ``screens_secrets`` and ``max_live_memories`` (for each channel; None: the deployment's) are its project's settings.
     The operator's own commands write without a key: their ``id`` is None, and the lane tells who they are.
     """
 
@@ -29,6 +30,8 @@ class KeyRecord:
     grant: Grant
     expires_at: datetime | None
     revoked_at: datetime | None
+    screens_secrets: bool = True
+    max_live_memories: int | None = None
 
     def usable(self, now: datetime) -> bool:
         """Whether the key is neither revoked nor expired at ``now``."""

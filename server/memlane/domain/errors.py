@@ -2,6 +2,7 @@
 
 MemlaneError
 ├── ValidationFailed          MEMORY_VALIDATION_ERROR
+│   └── SecretDetected        SECRET_DETECTED
 ├── Unauthenticated           UNAUTHENTICATED
 ├── Denied
 │   ├── GrantDenied           MEMORY_GRANT_DENIED
@@ -11,8 +12,10 @@ MemlaneError
 ├── MemoryNotFound            MEMORY_NOT_FOUND
 ├── Conflict
 │   ├── KindMismatch          MEMORY_KIND_MISMATCH
-│   └── IdempotencyConflict   IDEMPOTENCY_CONFLICT
+│   ├── IdempotencyConflict   IDEMPOTENCY_CONFLICT
+│   └── QuotaExceeded         QUOTA_EXCEEDED
 ├── PayloadTooLarge           PAYLOAD_TOO_LARGE
+├── RateLimited               RATE_LIMITED (retryable)
 ├── TokenRejected             TOKEN_REJECTED (never shown: every reason is answered alike)
 ├── Misconfigured             MISCONFIGURED (ends the process)
 └── Unavailable               (retryable; a dependency is down: denied, never allowed)
@@ -56,6 +59,18 @@ class ValidationFailed(MemlaneError):
     def __init__(self, message: str | None = None, details: Sequence[FieldFault] = ()) -> None:
         super().__init__(message)
         self.details = tuple(details)
+
+
+class SecretDetected(ValidationFailed):
+    """The text holds a credential; nothing was stored."""
+
+    code = "SECRET_DETECTED"
+
+    def __init__(self, kind: str, path: str) -> None:
+        super().__init__(
+            f"The text holds a credential ({kind}), so nothing was stored. Say where it is kept instead.",
+            [FieldFault(path, f"holds a credential: {kind}")],
+        )
 
 
 class Unauthenticated(MemlaneError):
@@ -112,6 +127,26 @@ class IdempotencyConflict(Conflict):
     """This Idempotency-Key was used with another request; send a new key."""
 
     code = "IDEMPOTENCY_CONFLICT"
+
+
+class QuotaExceeded(Conflict):
+    """This channel has as many live memories as it may; forget some first."""
+
+    code = "QUOTA_EXCEEDED"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"There are {limit} live memories here, which is the limit; forget some first.")
+
+
+class RateLimited(MemlaneError):
+    """Too many requests; wait a moment."""
+
+    code = "RATE_LIMITED"
+    retryable = True
+
+    def __init__(self, what: str, *, retry_after_seconds: int) -> None:
+        super().__init__(f"Too many {what}; try again in {retry_after_seconds} s.")
+        self.retry_after_seconds = retry_after_seconds
 
 
 class PayloadTooLarge(MemlaneError):

@@ -1,11 +1,6 @@
-"""Hashes of wordings and requests."""
+"""Hashes of requests."""
 
 from hashlib import sha256
-
-
-def wording_sha256(content: str | None) -> bytes | None:
-    """SHA-256 of a wording in UTF-8; None of none. The ledger holds this in place of the text."""
-    return None if content is None else sha256(content.encode()).digest()
 
 
 def request_sha256(*parts: str | bytes) -> bytes:

@@ -33,6 +33,11 @@ class Lane:
     mode: LaneMode
 
 
+def writes_untrusted(trust: Trust, mode: LaneMode) -> bool:
+    """Whether a lane reads untrusted input and writes: that needs the operator's express acceptance."""
+    return trust is Trust.UNTRUSTED and mode is LaneMode.READ_WRITE
+
+
 def decide_lane(lane: Lane, needs_write: bool) -> Decision:
     """Whether a key of this lane may make the call.
 

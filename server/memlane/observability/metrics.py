@@ -18,6 +18,13 @@ REQUEST_SECONDS = Histogram(
 )
 DENIALS = Counter("memlane_denials_total", "Refused requests by error code.", ["code"], registry=REGISTRY)
 WRITES = Counter("memlane_writes_total", "Acknowledged writes by what they did.", ["operation"], registry=REGISTRY)
+MCP_CALLS = Counter(
+    "memlane_mcp_calls_total", "MCP tool calls by what they came to: ok or an error code.", ["tool", "outcome"],
+    registry=REGISTRY,
+)  # fmt: skip
+SECRETS_REFUSED = Counter(
+    "memlane_secrets_refused_total", "Texts that held a credential, by its kind.", ["kind"], registry=REGISTRY
+)
 POOL_SIZE = Gauge("memlane_db_pool_connections", "Open database connections.", registry=REGISTRY)
 POOL_IN_USE = Gauge("memlane_db_pool_in_use", "Lent database connections.", registry=REGISTRY)
 STORAGE_FAULTS = Counter(

@@ -1,13 +1,15 @@
 """The runtime tuple: bearer key, user id, grant, and what the caller says of a write's origin."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from starlette.requests import Request
 
 from memlane.auth.runtime_keys import parse_authorization
 from memlane.domain.caller import UNKNOWN, Caller, KeyRecord, Provenance
 from memlane.domain.errors import FieldFault, Unauthenticated, ValidationFailed
-from memlane.domain.grant import GRANT_HEADER, parse_grant_header
+from memlane.domain.grant import GRANT_HEADER, Access, parse_grant_header
 from memlane.usecases.authenticate import Gate
 
 USER_HEADER = "X-Cpki-User-Id"
@@ -17,6 +19,9 @@ PROVENANCE_MAX = 256
 """Longest run, source id and trigger, in characters."""
 SOURCE_MAX = 64 + len(":") + PROVENANCE_MAX
 """Longest ``<type>:<id>``, in characters."""
+HEADER_NAMES = ("X-Memlane-Run", "X-Memlane-Source", "X-Memlane-Triggered-By")
+META_NAMES = ("memlane/run", "memlane/source", "memlane/triggeredBy")
+_UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 _SOURCE = re.compile(r"([\w.-]{1,64}):(\S.{0,255})")
 
 
@@ -36,27 +41,37 @@ async def key_of(request: Request, gate: Gate) -> KeyRecord:
     return key
 
 
-async def caller_of(request: Request, gate: Gate) -> Caller:
+async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False) -> Caller:
     """Who calls: key (401), entitlement (404, 503), then user id and grant syntax (400), in that order.
+
+    Args:
+        request: It.
+        gate: Decides on key and entitlement.
+        user_optional: A call whose grant reaches no user's memories may name no user.
 
     Raises:
         Unauthenticated, NotEntitled, EntitlementUnresolved, StorageUnavailable, ValidationFailed: As said.
     """
     key = await key_of(request, gate)
     await gate.require_memory(key)
-    user_id = _user_id(request)
+    named = USER_HEADER in request.headers
+    user_id = "" if user_optional and not named else _user_id(request)
     grant = key.grant
     sent = request.headers.getlist(GRANT_HEADER)
     if len(sent) > 1:
         raise _bad_header(GRANT_HEADER, "is given twice")
     if sent:
         grant = grant.narrowed_by(parse_grant_header(sent[0]))
+    if not user_id and grant.user is not Access.NONE:
+        _user_id(request)
     return Caller(
         key=key,
         user_id=user_id,
         grant=grant,
         request_id=request.state.request_id,
-        provenance=_provenance(request),
+        provenance=_provenance(
+            {name: None if name not in request.headers else _text(request.headers[name]) for name in HEADER_NAMES}
+        ),
     )
 
 
@@ -80,31 +95,63 @@ def _text(value: str) -> str:
         return value
 
 
-def _provenance(request: Request) -> Provenance:
-    source = _optional(request, "X-Memlane-Source", SOURCE_MAX)
-    source_type, source_id = UNKNOWN, UNKNOWN
-    if source is not None:
-        match = _SOURCE.fullmatch(source)
-        if match is None:
-            raise _bad_header("X-Memlane-Source", "must be <type>:<id>, the type of at most 64 letters, digits, . _ -")
-        source_type, source_id = match[1], match[2]
+def provenance_of_meta(meta: Mapping[str, Any], headers: Provenance) -> Provenance:
+    """What an MCP call's `_meta` says of its origin; what it leaves out is taken from the headers.
+
+    Args:
+        meta: May hold `memlane/run`, `memlane/source` (``<type>:<id>``) and `memlane/triggeredBy`; no other key
+            counts, trust least of all.
+        headers: What the headers say.
+
+    Raises:
+        ValidationFailed: One of these is no text, too long, or not of that form.
+    """
+    sent = {name: _meta_text(meta, name) for name in META_NAMES}
+    said = _provenance(sent)
+    run, source, triggered_by = META_NAMES
     return Provenance(
-        run=_optional(request, "X-Memlane-Run") or UNKNOWN,
-        source_type=source_type,
-        source_id=source_id,
-        triggered_by=_optional(request, "X-Memlane-Triggered-By") or UNKNOWN,
+        run=headers.run if sent[run] is None else said.run,
+        source_type=headers.source_type if sent[source] is None else said.source_type,
+        source_id=headers.source_id if sent[source] is None else said.source_id,
+        triggered_by=headers.triggered_by if sent[triggered_by] is None else said.triggered_by,
     )
 
 
-def _optional(request: Request, name: str, longest: int = PROVENANCE_MAX) -> str | None:
-    value = request.headers.get(name)
-    if value is None:
-        return None
-    text = _text(value).strip()
-    if len(text) > longest or "\0" in text:
-        raise _bad_header(name, f"must have at most {longest} characters and no NUL")
+def _meta_text(meta: Mapping[str, Any], name: str) -> str | None:
+    value = meta.get(name)
+    if value is not None and not isinstance(value, str):
+        raise _bad(name, "must be a string")
+    return value
+
+
+def _provenance(sent: Mapping[str, str | None]) -> Provenance:
+    """From the three texts in order: run, source, trigger."""
+    run, source, triggered_by = sent
+    source_text = _optional(source, sent[source], SOURCE_MAX)
+    source_type, source_id = UNKNOWN, UNKNOWN
+    if source_text is not None:
+        match = _SOURCE.fullmatch(source_text)
+        if match is None:
+            raise _bad(source, "must be <type>:<id>, the type of at most 64 letters, digits, . _ -")
+        source_type, source_id = match[1], match[2]
+    return Provenance(
+        run=_optional(run, sent[run]) or UNKNOWN,
+        source_type=source_type,
+        source_id=source_id,
+        triggered_by=_optional(triggered_by, sent[triggered_by]) or UNKNOWN,
+    )
+
+
+def _optional(name: str, value: str | None, longest: int = PROVENANCE_MAX) -> str | None:
+    text = "" if value is None else value.strip()
+    if len(text) > longest or _UNSTORABLE.search(text):
+        raise _bad(name, f"must have at most {longest} characters, no NUL and no lone surrogate")
     return text or None
 
 
 def _bad_header(name: str, message: str) -> ValidationFailed:
-    return ValidationFailed(f"The header {name} {message}.", [FieldFault(name, message)])
+    return _bad(name, message, "The header ")
+
+
+def _bad(name: str, message: str, what: str = "") -> ValidationFailed:
+    return ValidationFailed(f"{what}{name} {message}.", [FieldFault(name, message)])

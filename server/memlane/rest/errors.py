@@ -14,6 +14,8 @@ from memlane.domain.errors import (
     MemoryNotFound,
     NotEntitled,
     PayloadTooLarge,
+    QuotaExceeded,
+    RateLimited,
     StorageUnavailable,
     Unauthenticated,
     Unavailable,
@@ -51,7 +53,9 @@ STATUS_OF: dict[type[MemlaneError], int] = {
     MethodNotAllowed: 405,
     KindMismatch: 409,
     IdempotencyConflict: 409,
+    QuotaExceeded: 409,
     PayloadTooLarge: 413,
+    RateLimited: 429,
     EntitlementUnresolved: 503,
     EmbedderUnavailable: 503,
     StorageUnavailable: 503,
@@ -66,7 +70,7 @@ def error_response(fault: MemlaneError, request_id: str) -> Response:
     if isinstance(fault, ValidationFailed) and fault.details:
         detail["details"] = [{"path": one.path, "message": one.message} for one in fault.details]
     response = Response(encode({"error": detail}), status_code=status, media_type="application/json")
-    if isinstance(fault, Unavailable):
+    if isinstance(fault, Unavailable | RateLimited):
         response.headers["Retry-After"] = str(fault.retry_after_seconds)
     if isinstance(fault, Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"

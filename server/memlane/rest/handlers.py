@@ -1,10 +1,13 @@
 """The memory routes: each translates HTTP to one use case and its outcome back."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memlane.domain.caller import Caller
 from memlane.domain.hashing import request_sha256
 from memlane.domain.memory import Draft, Position, Scope, without_repeats
 from memlane.rest.bodies import (
@@ -39,8 +42,11 @@ from memlane.usecases.recall import RecallQuery, recall
 from memlane.usecases.remember import remember
 from memlane.usecases.remember_batch import remember_batch
 from memlane.usecases.restore import restore
+from memlane.usecases.screening import refuse_secrets, texts_of
 from memlane.usecases.subscribe import subscribe, unsubscribe
 from memlane.usecases.supersede import supersede
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def json_response(body: Json, status: int = 200) -> Response:
@@ -83,7 +89,7 @@ class MemoryHandlers:
         caller = await caller_of(request, self.gate)
         require_some(caller, needs_write=True)
         refuse_query(request)
-        body = await parse_body(request, MemoryDraft)
+        body = await self._parsed(request, caller, MemoryDraft)
         outcome = await remember(self.services, caller, _draft(body), idempotency_of(request, body))
         return json_response(written_body(outcome), 201)
 
@@ -92,7 +98,7 @@ class MemoryHandlers:
         caller = await caller_of(request, self.gate)
         require_some(caller, needs_write=True)
         refuse_query(request)
-        body = await parse_body(request, MemoryBatch)
+        body = await self._parsed(request, caller, MemoryBatch)
         return json_response(
             batch_body(await remember_batch(self.services, caller, [_draft(one) for one in body.memories]))
         )
@@ -109,7 +115,7 @@ class MemoryHandlers:
         caller = await caller_of(request, self.gate)
         require_some(caller, needs_write=True)
         refuse_query(request)
-        body = await parse_body(request, MemoryDraft)
+        body = await self._parsed(request, caller, MemoryDraft)
         outcome = await supersede(
             self.services, caller, memory_id_of(request), _draft(body), idempotency_of(request, body)
         )
@@ -178,6 +184,12 @@ class MemoryHandlers:
         refuse_query(request)
         entries = await read_provenance(self.services, caller, memory_id_of(request))
         return json_response(provenance_body(entries))
+
+    async def _parsed(self, request: Request, caller: Caller, model: type[M]) -> M:
+        """The body of a write. A secret in it is told first, whatever else is wrong."""
+        return await parse_body(
+            request, model, before_faults=lambda body: refuse_secrets(self.services, caller, texts_of(body))
+        )
 
 
 def _draft(body: MemoryDraft) -> Draft:

@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -41,8 +41,20 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def parse_body(request: Request, model: type[M], *, may_be_empty: bool = False) -> M:
+async def parse_body(
+    request: Request,
+    model: type[M],
+    *,
+    may_be_empty: bool = False,
+    before_faults: Callable[[Any], None] = lambda _: None,
+) -> M:
     """The body as a model.
+
+    Args:
+        request: It.
+        model: What the body must be.
+        may_be_empty: No body counts as an empty object.
+        before_faults: Looks at a decoded body that is not valid; what it raises is told in place of the faults.
 
     Raises:
         PayloadTooLarge: See `read_body`.
@@ -52,7 +64,11 @@ async def parse_body(request: Request, model: type[M], *, may_be_empty: bool = F
     value = {} if may_be_empty and not raw.strip() else _decoded(raw)
     if not isinstance(value, dict):
         raise ValidationFailed("The body must be a JSON object.", [FieldFault("", "must be a JSON object")])
-    return _validated(model, value)
+    try:
+        return validated(model, value)
+    except ValidationFailed:
+        before_faults(value)
+        raise
 
 
 def parse_query(request: Request, model: type[M]) -> M:
@@ -66,7 +82,7 @@ def parse_query(request: Request, model: type[M]) -> M:
         if name in values:
             raise ValidationFailed("The query is not valid.", [FieldFault(_shown(name), "is given twice")])
         values[name] = value
-    return _validated(model, values)
+    return validated(model, values)
 
 
 def raw_query(request: Request) -> str:
@@ -96,6 +112,11 @@ def memory_id_of(request: Request) -> str:
         MemoryNotFound: What stands there is no id: it looks the same as an id that is not there.
     """
     text: str = request.path_params["id"]
+    return parse_memory_id(text)
+
+
+def parse_memory_id(text: str) -> str:
+    """An id as it is stored. Raises as `memory_id_of`."""
     if _UUID.fullmatch(text) is None:
         raise MemoryNotFound
     return text.lower()
@@ -145,7 +166,12 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _validated(model: type[M], value: Mapping[str, Any]) -> M:
+def validated(model: type[M], value: Mapping[str, Any]) -> M:
+    """A decoded object as a model.
+
+    Raises:
+        ValidationFailed: A bad field; names at most 50 and never quotes them.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as fault:

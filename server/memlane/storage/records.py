@@ -37,8 +37,8 @@ def memory_of(row: Any) -> Memory:
 
 
 def stored_of(row: Any) -> StoredMemory:
-    """A row that also has its seq and, where it was asked for, its absorb key."""
-    return StoredMemory(memory_of(row), row["seq"], row.get("absorb_key"))
+    """A row that also has its seq and, where they were asked for, its absorb key and salt."""
+    return StoredMemory(memory_of(row), row["seq"], row.get("absorb_key"), row.get("wording_salt"))
 
 
 def head_of(row: Any, *, id_column: str = "id", scope_column: str = "scope") -> ChannelHead:
@@ -61,4 +61,6 @@ def key_of(row: Any) -> KeyRecord:
         grant=Grant(Access(row["user_access"]), Access(row["project_access"])),
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],
+        screens_secrets=row["screen_secrets"],
+        max_live_memories=row["max_live_memories"],
     )

@@ -38,18 +38,25 @@ PROVENANCE_MAX = 1000
 
 
 class PostgresStore:
-    """Every method is one round trip, but for writes, which hold one transaction."""
+    """Every method is one round trip, but for writes, which hold one transaction.
 
-    def __init__(self, pool: Pool, hints: Hints) -> None:
+    Args:
+        pool: Lends connections.
+        hints: Told of each write once it is committed.
+        max_live_rows: Most live rows of a channel whose project has no limit of its own; None: any number.
+    """
+
+    def __init__(self, pool: Pool, hints: Hints, *, max_live_rows: int | None = None) -> None:
         self._pool = pool
         self._hints = hints
+        self._max_live_rows = max_live_rows
         self._space_ids: dict[EmbeddingSpace, int] = {}
 
     async def in_channel(self, caller: Caller, channel: ChannelRef, act: Callable[[ChannelWrite], Awaitable[T]]) -> T:
         """See `Store.in_channel`."""
 
         async def locked(connection: Connection) -> tuple[T, LockedChannel]:
-            write = await LockedChannel.lock(connection, caller, channel)
+            write = await LockedChannel.lock(connection, caller, channel, self._max_live_rows)
             return await act(write), write
 
         for _ in range(TRIES):
@@ -233,10 +240,13 @@ class PostgresStore:
         )
         return [ExportedMemory(memory_of(row), row["user_id"]) for row in rows]
 
-    async def provenance(self, project_id: str, memory_id: str) -> list[LedgerEntry]:
+    async def provenance(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str
+    ) -> list[LedgerEntry]:
         """See `Store.provenance`."""
+        names = (project_id, user_id, scopes, memory_id)
         rows = await self._pool.read(
-            lambda connection: connection.fetch(statement("find_provenance"), project_id, memory_id, PROVENANCE_MAX)
+            lambda connection: connection.fetch(statement("find_provenance"), *names, PROVENANCE_MAX)
         )
         return [LedgerEntry(**dict(row.items())) for row in rows]
 

@@ -16,12 +16,14 @@ DEFAULT_LANE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project and the slug of its organization."""
+    """A project, the slug of its organization, and its settings (see `KeyRecord`)."""
 
     id: str
     slug: str
     name: str
     organization: str
+    screens_secrets: bool = True
+    max_live_memories: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,25 @@ class Tenants:
     async def find_project(self, slug: str) -> Project | None:
         """The project of this slug."""
         return await self._pool.read(lambda connection: _find_project(connection, slug))
+
+    async def set_project(
+        self, project: Project, *, screens_secrets: bool | None, max_live_memories: int | None, sets_limit: bool
+    ) -> None:
+        """Change a project's settings; holds within 5 s in every process.
+
+        Args:
+            project: Which.
+            screens_secrets: None leaves it.
+            max_live_memories: For each channel; None is the deployment's own limit.
+            sets_limit: Whether ``max_live_memories`` is to be set at all.
+        """
+        values = (project.id, screens_secrets, sets_limit, max_live_memories)
+        await self._pool.write(lambda connection: connection.execute(statement("set_project"), *values))
+
+    async def list_projects(self) -> list[dict[str, Any]]:
+        """All projects and their settings."""
+        rows = await self._pool.read(lambda connection: connection.fetch(statement("list_projects")))
+        return [dict(row) for row in rows]
 
     async def ensure_lane(self, project: Project, name: str, trust: Trust) -> Lane:
         """The project's lane of this name, made read-write where it does not exist."""
@@ -110,7 +131,10 @@ class Tenants:
 
 async def _find_project(connection: Connection, slug: str) -> Project | None:
     row = await connection.fetchrow(statement("find_project"), slug)
-    return None if row is None else Project(row["id"], row["slug"], row["name"], row["organization"])
+    if row is None:
+        return None
+    names = (row["id"], row["slug"], row["name"], row["organization"])
+    return Project(*names, row["screen_secrets"], row["max_live_memories"])
 
 
 async def _ensure_lane(connection: Connection, project: Project, name: str, trust: Trust) -> Lane:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from memlane.domain.caller import Caller
 from memlane.domain.memory import Draft, united_threads
+from memlane.usecases.access import require_some
 from memlane.usecases.ports import ChannelWrite, Services, Wording
 from memlane.usecases.saving import channel_of
 from memlane.usecases.wording import derive_wordings
@@ -44,8 +45,10 @@ async def import_memories(services: Services, operator: Caller, memories: Sequen
         memories: At most a few dozen: they are embedded in one call.
 
     Raises:
+        Denied: The operator's lane does not write.
         EmbedderUnavailable, StorageUnavailable: What was written stays; run it again.
     """
+    require_some(operator, needs_write=True)
     present = await services.store.present_ids(operator.project_id, [memory.id for memory in memories])
     count = ImportCount(present=len(present))
     for user_id in dict.fromkeys(memory.user_id for memory in memories):

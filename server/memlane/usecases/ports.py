@@ -43,6 +43,7 @@ __all__ = [
     "LedgerEntry",
     "RecallMarks",
     "ScoredMemory",
+    "SecretScanner",
     "Services",
     "Store",
     "StoredMemory",
@@ -136,7 +137,11 @@ class ChannelWrite(Protocol):
         source_thread_ids: Sequence[str],
         created_at: datetime | None = None,
     ) -> StoredMemory:
-        """Make a new row; ``created_at`` only for one that comes from elsewhere."""
+        """Make a new row; ``created_at`` only for one that comes from elsewhere.
+
+        Raises:
+            QuotaExceeded: The channel has as many live rows as it may.
+        """
         ...
 
     async def absorb(
@@ -150,7 +155,7 @@ class ChannelWrite(Protocol):
         ...
 
     async def restore(self, target: StoredMemory) -> StoredMemory:
-        """Make a retired row live again."""
+        """Make a retired row live again. Raises as `insert`."""
         ...
 
     async def keep_absorb_key(self, memory_id: str, absorb_key: bytes | None) -> None:
@@ -252,8 +257,10 @@ class Store(Protocol):
         """A project's memories of every user in order of id, live and retired."""
         ...
 
-    async def provenance(self, project_id: str, memory_id: str) -> list[LedgerEntry]:
-        """The ledger of one memory, oldest first, at most 1,000 rows."""
+    async def provenance(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str
+    ) -> list[LedgerEntry]:
+        """The ledger of a memory that this user can see in these scopes, oldest first, at most 1,000 rows."""
         ...
 
     async def end_stream_sessions(self, project_id: str, user_id: str) -> None:
@@ -282,6 +289,14 @@ class EntitlementSource(Protocol):
         Raises:
             EntitlementUnresolved: It cannot be told now: deny.
         """
+        ...
+
+
+class SecretScanner(Protocol):
+    """Finds credentials in a text. Pure: it asks nobody, keeps nothing and logs nothing."""
+
+    def find(self, text: str) -> str | None:
+        """The kind of the first credential in a text, for people; None when there is none."""
         ...
 
 
@@ -367,4 +382,5 @@ class Services:
     join_tokens: JoinTokens
     streams: StreamStore
     hints: Hints
+    secrets: SecretScanner
     clock: Clock

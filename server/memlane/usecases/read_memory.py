@@ -22,6 +22,9 @@ async def read_memory(services: Services, caller: Caller, memory_id: str) -> Mem
 
 
 async def read_provenance(services: Services, caller: Caller, memory_id: str) -> list[LedgerEntry]:
-    """Who wrote this memory, from what, oldest write first. Raises as `read_memory`."""
-    await read_memory(services, caller, memory_id)
-    return await services.store.provenance(caller.project_id, memory_id)
+    """Who wrote this memory, from what, oldest write first; of a purged one too. Raises as `read_memory`."""
+    scopes = require_some(caller, needs_write=False)
+    entries = await services.store.provenance(caller.project_id, caller.user_id, scopes, memory_id)
+    if not entries:
+        raise MemoryNotFound
+    return entries

@@ -9,6 +9,7 @@ from memlane.domain.memory import Draft, WriteOutcome
 from memlane.usecases.access import require_scope
 from memlane.usecases.ports import Services
 from memlane.usecases.remember import save_wording
+from memlane.usecases.screening import refuse_secrets
 from memlane.usecases.wording import derive_wordings
 
 CHUNK = 16
@@ -27,10 +28,14 @@ async def remember_batch(
 
     Raises:
         Denied: The lane or the grant forbids one of them; then none is written.
+        SecretDetected: One of them holds a credential; then none is written.
         Unavailable: The embedder or the database did not answer for any of them; then none is written.
     """
     for draft in drafts:
         require_scope(caller, draft.scope, needs_write=True)
+    refuse_secrets(
+        services, caller, [(f"memories.{place}.content", draft.content) for place, draft in enumerate(drafts)]
+    )
     began = monotonic()
     outcomes: list[WriteOutcome | MemlaneError] = []
     for start in range(0, len(drafts), CHUNK):
@@ -48,7 +53,7 @@ async def _remember_chunk(
     services: Services, caller: Caller, chunk: Sequence[Draft]
 ) -> list[WriteOutcome | MemlaneError]:
     try:
-        wordings = await derive_wordings(services, caller, chunk)
+        wordings = await derive_wordings(services, caller, chunk, screened=True)
     except Unavailable as fault:
         return [fault] * len(chunk)
     outcomes: list[WriteOutcome | MemlaneError] = []

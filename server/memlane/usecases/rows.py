@@ -1,7 +1,7 @@
 """What the use cases exchange with their ports: rows, pages and tickets, as plain values."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memlane.domain.memory import Memory, Position, Scope
@@ -60,11 +60,12 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A row: the memory, the seq of its latest change, and what it is absorbed by."""
+    """A row: the memory, the seq of its latest change, what it is absorbed by, and the salt of its ledger's hashes."""
 
     memory: Memory
     seq: int
     absorb_key: bytes | None = None
+    wording_salt: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class ExportedMemory:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One write as the ledger tells it. Hashes are SHA-256 of the wording before and after, in hex."""
+    """One write as the ledger tells it. Hashes are salted SHA-256 of the wording before and after, in hex."""
 
     operation: str
     absorbed_by: str | None

@@ -8,15 +8,27 @@ from memlane.domain.canonical import CANONICAL_VERSION, absorb_key
 from memlane.domain.memory import Draft
 from memlane.domain.terms import TERMS_VERSION, index_terms
 from memlane.usecases.ports import Services, Wording
+from memlane.usecases.screening import refuse_secrets
 
 
-async def derive_wordings(services: Services, caller: Caller, drafts: Sequence[Draft]) -> list[Wording]:
-    """Embed drafts in one call, and make their absorb keys and terms meanwhile.
+async def derive_wordings(
+    services: Services, caller: Caller, drafts: Sequence[Draft], *, screened: bool = False
+) -> list[Wording]:
+    """Screen drafts for secrets, embed them in one call, and make their absorb keys and terms meanwhile.
+
+    Args:
+        services: What to work with.
+        caller: Whose they are.
+        drafts: The texts.
+        screened: They were screened already.
 
     Raises:
+        SecretDetected: One of them holds a credential; none has left this process.
         EmbedderUnavailable: Nothing was written.
         StorageUnavailable: The embedding space cannot be looked up.
     """
+    if not screened:
+        refuse_secrets(services, caller, [("content", draft.content) for draft in drafts])
     now = services.clock.now()
 
     async def derive_keys() -> list[tuple[bytes | None, list[str]]]:

@@ -11,7 +11,9 @@ from typing import Any
 
 import httpx
 
+from memlane.storage.ledger import Ledger
 from memlane.storage.migrate import migrate
+from memlane.storage.pool import Pool, PoolLimits
 from support.embedding_server import EmbeddingServer
 from support.postgres import fresh_database
 from support.service import ApiProcess, Deployment, api_process, headers_of
@@ -108,6 +110,22 @@ async def save(
     return await client.post("/api/memories", headers=headers, json={"content": content, "kind": kind, **more})
 
 
+async def _assert_sound_ledgers(tenant: Tenant) -> None:
+    pool = Pool(tenant.deployment.dsn, PoolLimits(max_size=1))
+    try:
+        ledger = Ledger(pool)
+        async for chain in ledger.chains((await tenant.rows("select $1::uuid::text"))[0][0]):
+            report = await ledger.check(chain, {})
+            assert (report.fault, report.rows) == (None, chain.head.seq), "the chain of every channel holds"
+    finally:
+        await pool.aclose()
+    miscounted = await tenant.rows(
+        "select c.id from channels c where project_id = $1 and live_rows <> (select count(*) from memories m"
+        " where m.project_id = c.project_id and m.channel_id = c.id and m.retired_at is null)"
+    )
+    assert miscounted == [], "every channel knows how many live rows it has"
+
+
 async def assert_sound_history(tenant: Tenant) -> None:
     """What must hold of a project whatever raced: a dense seq, a ledger row for each change, no two live twins."""
     heads = await tenant.rows(
@@ -117,6 +135,7 @@ async def assert_sound_history(tenant: Tenant) -> None:
     )
     for head in heads:
         assert head["ledger"] == list(range(1, head["seq"] + 1)), "one ledger row for each seq, none missing or twice"
+    await _assert_sound_ledgers(tenant)
     torn = await tenant.rows(
         "select m.id from memories m join lateral (select l.seq, l.operation from write_ledger l"
         " where l.project_id = m.project_id and l.memory_id = m.id order by l.seq desc limit 1) last on true"

@@ -12,8 +12,8 @@ from memlane.domain.lane import LaneMode
 MEMORY = ("id", "kind", "scope", "content", "sourceThreadIds", "invalidatedAt", "createdAt", "updatedAt", "recalledAt")
 
 
-def digest(text: str) -> bytes:
-    return sha256(text.encode()).digest()
+def digest(salt: bytes, text: str) -> bytes:
+    return sha256(salt + text.encode()).digest()
 
 
 async def ledger(shop: Shop, columns: str = "operation") -> list[Any]:
@@ -367,12 +367,15 @@ async def test_the_ledger_holds_hashes_of_the_wording_before_and_after(shop: Sho
     await shop.supersede(me, a["id"], "Likes coffee.")
     await shop.retire(me, a["id"])
     await shop.restore(me, a["id"])
+    salts = await shop.rows("select wording_salt from memories where project_id = $1 order by created_at")
+    tea, coffee = (row["wording_salt"] for row in salts)
+    assert tea != coffee
     assert await ledger(shop, "before_sha256, after_sha256") == [
-        (None, digest("Likes tea.")),
-        (digest("Likes tea."), digest("likes tea")),
-        (digest("likes tea"), None),
-        (None, digest("Likes coffee.")),
-        (None, digest("likes tea")),
+        (None, digest(tea, "Likes tea.")),
+        (digest(tea, "Likes tea."), digest(tea, "likes tea")),
+        (digest(tea, "likes tea"), None),
+        (None, digest(coffee, "Likes coffee.")),
+        (None, digest(tea, "likes tea")),
     ]
 
 
@@ -462,6 +465,7 @@ async def test_provenance_shows_the_ledger_rows_of_one_memory_oldest_first(shop:
         ("retired", None, 4),
     ]
     assert writes[1]["requestId"] == "r-2"
-    assert writes[1]["beforeSha256"] == digest("Likes tea.").hex()
+    (row,) = await shop.rows("select wording_salt from memories where project_id = $1 and id = $2", a["id"])
+    assert writes[1]["beforeSha256"] == digest(row["wording_salt"], "Likes tea.").hex()
     assert writes[1]["lane"] == "default"
     assert writes[1]["writtenAt"].endswith("Z")

@@ -2,7 +2,7 @@
 -- The one lock of a channel. FOR NO KEY UPDATE conflicts with itself, but not with the foreign key
 -- checks of rows that point here.
 -- $1 project, $2 scope, $3 user ('' in the project scope)
-select id::text, scope, seq, epoch, join_code
+select id::text, scope, seq, epoch, join_code, live_rows, ledger_sha256, clock_timestamp() as now
   from channels
  where project_id = $1 and scope = $2 and user_id = $3
    for no key update;
@@ -49,7 +49,7 @@ with heads as materialized (
       from memories m
       left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
      where m.project_id = $1 and m.channel_id = any(array(select id from heads))
-       and ($4 or m.retired_at is null)
+       and ($4 or m.retired_at is null) and m.purged_at is null
        and ($5::timestamptz is null or (m.created_at, m.id) < ($5, $6::uuid))
      order by m.created_at desc, m.id desc
      limit $7

@@ -6,7 +6,7 @@ select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at
   from memories m
   join channels c on c.project_id = m.project_id and c.id = m.channel_id
   left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
- where m.project_id = $1 and m.id = $4 and c.scope = any($3::text[])
+ where m.project_id = $1 and m.id = $4 and m.purged_at is null and c.scope = any($3::text[])
    and ((c.scope = 'user' and c.user_id = $2) or (c.scope = 'project' and c.user_id = ''));
 
 -- name: find_similar
@@ -24,14 +24,17 @@ select id::text, score
  limit $9;
 
 -- name: find_provenance
--- $1 project, $2 memory, $3 limit
+-- The history of a memory that this user can see; of a purged one too.
+-- $1 project, $2 user, $3 scopes, $4 memory, $5 limit
 select l.operation, l.absorbed_by, l.lane_name as lane, l.key_id::text, l.run, l.source_type, l.source_id, l.source_trust,
        l.triggered_by, l.request_id, l.written_at, l.seq, encode(l.before_sha256, 'hex') as before_sha256,
        encode(l.after_sha256, 'hex') as after_sha256
   from write_ledger l
- where l.project_id = $1 and l.memory_id = $2
- order by l.id
- limit $3;
+  join channels c on c.project_id = l.project_id and c.id = l.channel_id
+ where l.project_id = $1 and l.memory_id = $4 and c.scope = any($3::text[])
+   and ((c.scope = 'user' and c.user_id = $2) or (c.scope = 'project' and c.user_id = ''))
+ order by l.seq
+ limit $5;
 
 -- name: keep_recalls
 -- Sorted by the caller, so that two batches never wait for each other in a circle.
@@ -48,7 +51,7 @@ select id::text from memories where project_id = $1 and id = any($2::uuid[]);
 
 -- name: count_memories
 -- $1 project
-select count(*) from memories where project_id = $1;
+select count(*) from memories where project_id = $1 and purged_at is null;
 
 -- name: export_page
 -- $1 project, $2 after id (or null), $3 limit
@@ -56,6 +59,6 @@ select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at
        null::timestamptz as recalled_at, c.user_id
   from memories m
   join channels c on c.project_id = m.project_id and c.id = m.channel_id
- where m.project_id = $1 and ($2::uuid is null or m.id > $2)
+ where m.project_id = $1 and ($2::uuid is null or m.id > $2) and m.purged_at is null
  order by m.id
  limit $3;

@@ -2,7 +2,7 @@
 -- $1 the key's public short id
 select k.id::text, k.short, k.secret_sha256, o.id::text as organization_id, o.slug as organization, o.plan_code,
        p.id::text as project_id, p.slug as project, l.id::text as lane_id, l.name as lane_name, l.trust, l.mode,
-       k.user_access, k.project_access, k.expires_at, k.revoked_at
+       k.user_access, k.project_access, k.expires_at, k.revoked_at, p.screen_secrets, p.max_live_memories
   from runtime_keys k
   join projects p on p.id = k.project_id
   join organizations o on o.id = p.organization_id
@@ -33,8 +33,20 @@ insert into projects (id, organization_id, slug, name) values ($1, $2, $3, $4) o
 
 -- name: find_project
 -- $1 slug
-select p.id::text, p.slug, p.name, o.slug as organization
+select p.id::text, p.slug, p.name, o.slug as organization, p.screen_secrets, p.max_live_memories
   from projects p join organizations o on o.id = p.organization_id where p.slug = $1;
+
+-- name: set_project
+-- $1 project, $2 screen secrets (null: as it is), $3 change the limit, $4 most live memories of a channel (or null)
+update projects
+   set screen_secrets = coalesce($2, screen_secrets),
+       max_live_memories = case when $3 then $4 else max_live_memories end
+ where id = $1;
+
+-- name: list_projects
+select p.slug, o.slug as organization, p.screen_secrets, p.max_live_memories, p.created_at
+  from projects p join organizations o on o.id = p.organization_id
+ order by o.slug, p.slug;
 
 -- name: ensure_lane
 -- $1 project, $2 id, $3 name, $4 trust, $5 mode

@@ -5,7 +5,7 @@
 -- A statement of its own after the lock: within one statement it would miss a twin just committed.
 -- $1 project, $2 channel, $3 kind, $4 absorb key, $5 id that is no candidate (or null)
 select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at, m.updated_at, m.retired_at,
-       r.recalled_at, m.seq
+       r.recalled_at, m.seq, m.wording_salt
   from memories m
   left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
  where m.project_id = $1 and m.channel_id = $2 and m.kind = $3 and m.absorb_key = $4
@@ -14,38 +14,49 @@ select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at
 -- name: find_in_channel
 -- $1 project, $2 channel, $3 id
 select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at, m.updated_at, m.retired_at,
-       r.recalled_at, m.seq, m.absorb_key
+       r.recalled_at, m.seq, m.absorb_key, m.wording_salt
   from memories m
   left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
- where m.project_id = $1 and m.channel_id = $2 and m.id = $3;
+ where m.project_id = $1 and m.channel_id = $2 and m.id = $3 and m.purged_at is null;
+
+-- name: find_salt
+-- $1 project, $2 memory
+select wording_salt from memories where project_id = $1 and id = $2;
 
 -- name: insert_memory
 -- $1 project, $2 channel, $3 id, $4 scope, $5 kind, $6 content, $7 threads, $8 absorb key, $9 canonical
 -- version, $10 terms, $11 terms version, $12 space, $13 embedding, $14 created at (null: now),
--- $15..$25 the ledger's columns
+-- $15..$27 the ledger's columns, $28 the salt of its wordings' hashes
 with head as (
-    update channels set seq = seq + 1 where project_id = $1 and id = $2 returning seq, clock_timestamp() as now
+    update channels
+       set seq = seq + 1, live_rows = live_rows + 1, ledger_rows = ledger_rows + 1, ledger_sha256 = $27
+     where project_id = $1 and id = $2
+    returning seq, clock_timestamp() as now
 ), written as (
     insert into memories (project_id, channel_id, id, scope, kind, content, source_thread_ids, created_at,
-                          updated_at, seq, absorb_key, canonical_version, terms, terms_version, space_id, embedding)
+                          updated_at, seq, absorb_key, canonical_version, terms, terms_version, space_id, embedding,
+                          wording_salt)
     select $1, $2, $3, $4, $5, $6, $7::text[], coalesce($14::timestamptz, now), now, seq, $8, $9, $10::text[], $11,
-           $12, $13::real[]::halfvec
+           $12, $13::real[]::halfvec, $28
       from head
-    returning id::text, kind, scope, content, source_thread_ids, created_at, updated_at, retired_at, seq
+    returning id::text, kind, scope, content, source_thread_ids, created_at, updated_at, retired_at, seq, wording_salt
 ), recorded as (
     insert into write_ledger (project_id, channel_id, seq, memory_id, operation, absorbed_by, lane_id, lane_name,
                               key_id, run, source_type, source_id, source_trust, triggered_by, request_id,
-                              before_sha256, after_sha256)
-    select $1, $2, seq, $3, 'created', null, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25 from head
+                              before_sha256, after_sha256, written_at, chain_sha256)
+    select $1, $2, seq, $3, 'created', null, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27
+      from head
 )
 select *, null::timestamptz as recalled_at from written;
 
 -- name: absorb_memory
 -- The live row takes the newer wording; the earlier wording stays as a revision unless it is the same.
 -- $1 project, $2 channel, $3 id, $4 content, $5 threads, $6 absorb key, $7 canonical version, $8 terms,
--- $9 terms version, $10 space, $11 embedding, $12 absorbed by, $13..$23 the ledger's columns
+-- $9 terms version, $10 space, $11 embedding, $12 absorbed by, $13..$25 the ledger's columns
 with head as (
-    update channels set seq = seq + 1 where project_id = $1 and id = $2 returning seq, clock_timestamp() as now
+    update channels set seq = seq + 1, ledger_rows = ledger_rows + 1, ledger_sha256 = $25
+     where project_id = $1 and id = $2
+    returning seq, clock_timestamp() as now
 ), kept as (
     insert into memory_revisions (project_id, memory_id, seq, content, source_thread_ids, written_at, replaced_at)
     select m.project_id, m.id, m.seq, m.content, m.source_thread_ids, m.updated_at, head.now
@@ -63,16 +74,20 @@ with head as (
 ), recorded as (
     insert into write_ledger (project_id, channel_id, seq, memory_id, operation, absorbed_by, lane_id, lane_name,
                               key_id, run, source_type, source_id, source_trust, triggered_by, request_id,
-                              before_sha256, after_sha256)
-    select $1, $2, seq, $3, 'absorbed', $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23 from head
+                              before_sha256, after_sha256, written_at, chain_sha256)
+    select $1, $2, seq, $3, 'absorbed', $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25
+      from head
 )
 select written.*, r.recalled_at
   from written left join memory_recalls r on r.project_id = $1 and r.memory_id = $3;
 
 -- name: retire_memory
--- $1 project, $2 channel, $3 id, $4 superseded by (or null), $5 operation, $6..$16 the ledger's columns
+-- $1 project, $2 channel, $3 id, $4 superseded by (or null), $5 operation, $6..$18 the ledger's columns
 with head as (
-    update channels set seq = seq + 1 where project_id = $1 and id = $2 returning seq, clock_timestamp() as now
+    update channels
+       set seq = seq + 1, live_rows = live_rows - 1, ledger_rows = ledger_rows + 1, ledger_sha256 = $18
+     where project_id = $1 and id = $2
+    returning seq, clock_timestamp() as now
 ), written as (
     update memories m
        set retired_at = head.now, updated_at = head.now, seq = head.seq, superseded_by = $4
@@ -83,16 +98,19 @@ with head as (
 ), recorded as (
     insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, key_id, run,
                               source_type, source_id, source_trust, triggered_by, request_id, before_sha256,
-                              after_sha256)
-    select $1, $2, seq, $3, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 from head
+                              after_sha256, written_at, chain_sha256)
+    select $1, $2, seq, $3, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 from head
 )
 select written.*, r.recalled_at
   from written left join memory_recalls r on r.project_id = $1 and r.memory_id = $3;
 
 -- name: restore_memory
--- $1 project, $2 channel, $3 id, $4..$14 the ledger's columns
+-- $1 project, $2 channel, $3 id, $4..$16 the ledger's columns
 with head as (
-    update channels set seq = seq + 1 where project_id = $1 and id = $2 returning seq, clock_timestamp() as now
+    update channels
+       set seq = seq + 1, live_rows = live_rows + 1, ledger_rows = ledger_rows + 1, ledger_sha256 = $16
+     where project_id = $1 and id = $2
+    returning seq, clock_timestamp() as now
 ), written as (
     update memories m
        set retired_at = null, superseded_by = null, updated_at = head.now, seq = head.seq
@@ -103,8 +121,8 @@ with head as (
 ), recorded as (
     insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, key_id, run,
                               source_type, source_id, source_trust, triggered_by, request_id, before_sha256,
-                              after_sha256)
-    select $1, $2, seq, $3, 'restored', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14 from head
+                              after_sha256, written_at, chain_sha256)
+    select $1, $2, seq, $3, 'restored', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16 from head
 )
 select written.*, r.recalled_at
   from written left join memory_recalls r on r.project_id = $1 and r.memory_id = $3;

@@ -1,0 +1,122 @@
+"""Detectors beside the library's: token shapes that it does not know, and randomness in running text."""
+
+import math
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString, HexHighEntropyString
+
+RANDOM_MIN = 20
+"""Shortest run of base64 characters that is looked at: shorter ones are too often a name or a number."""
+HEX_MIN = 32
+"""Shortest run of hex digits that is looked at: 128 bits."""
+BASE64_ENTROPY = 3.7
+"""Least Shannon entropy of a run, in bits a character: 20 random ones of base64 have 4.0 on average."""
+TURNS = 0.37
+"""Least share of neighbours of another kind (capital, small letter, digit): 0.62 on average in base64, about 0.3 in
+CamelCase."""
+
+_RUN = re.compile(rf"[A-Za-z0-9+/_=-]{{{RANDOM_MIN},}}")
+_HEX_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?:0x)?([0-9a-fA-F]{{{HEX_MIN},}})(?![A-Za-z0-9+/_=-])")
+_PUBLIC_HASH = re.compile(
+    r"(?:commit|revision|rev|sha-?1|sha-?256|sha-?512|md5|checksum|digest|hash|etag|fingerprint|tree|blob)\W{0,3}$",
+    re.IGNORECASE,
+)
+"""What stands before a hash that is no secret: `commit 9fceb02d…`, `sha256:…`."""
+_PUBLIC_HASH_MAX = 16
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+class VendorTokenDetector(RegexBasedDetector):
+    """Tokens whose shape tells them, of kinds that the library lacks."""
+
+    secret_type = "API token"
+    denylist = (
+        re.compile(r"\bcpk-[a-z0-9-]{1,63}_[0-9A-Za-z]{12}_[0-9A-Za-z]{43,128}"),  # our own runtime key
+        re.compile(
+            r"(?i:\baws).{0,40}?(?<![A-Za-z0-9/+=])(?=\S{0,39}[a-z])(?=\S{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+        ),
+        re.compile(r"\bgithub_pat_[0-9A-Za-z_]{40,}"),
+        re.compile(r"\bsk-(?:ant|proj|svcacct|or)-[0-9A-Za-z_-]{20,}"),
+        re.compile(r"\bsk-[0-9A-Za-z]{40,}"),
+        re.compile(r"\bAIza[0-9A-Za-z_-]{35}"),
+        re.compile(r"\bya29\.[0-9A-Za-z_-]{20,}"),
+        re.compile(r"\bhf_[A-Za-z0-9]{30,}"),
+        re.compile(r"\b(?:glpat|gldt|glrt)-[0-9A-Za-z_-]{20,}"),
+        re.compile(r"\bxapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+"),
+        re.compile(r"\bdop_v1_[a-f0-9]{64}"),
+        re.compile(r"\b(?:sk|rk|pk)_(?:live|test)_[0-9a-zA-Z]{16,}"),
+        re.compile(r"\bwhsec_[0-9A-Za-z+/=]{24,}"),
+        re.compile(r"\bnpm_[0-9A-Za-z]{36}"),
+        re.compile(r"\bBearer +[0-9A-Za-z._~+/-]{20,}=*"),
+    )
+
+
+class MorePrivateKeys(RegexBasedDetector):
+    """Private keys under headers that the library lacks."""
+
+    secret_type = "Private Key"
+    denylist = (
+        re.compile(r"BEGIN (?:ENCRYPTED|[A-Z0-9 ]{1,24}) ?PRIVATE KEY"),
+        re.compile(r"PuTTY-User-Key-File-\d"),
+        re.compile(r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}"),
+    )
+
+
+class SaidPassword(RegexBasedDetector):
+    """A password or passphrase as people write it down: `password: hunter2`, `the password is hunter2`."""
+
+    secret_type = "Password"
+    # What follows must look like one: no plain word, or "the password is required" would be refused.
+    denylist = (
+        re.compile(
+            r"\b(?:password|passwd|passphrase|passcode|pwd|passwort|kennwort|mot de passe|contraseña|pin code)\b"
+            r"(?: (?:for|to|of|für|de)(?: [^\s:=]{1,30}){1,4})?(?:\s*[:=]{1,2}\s*|\s+(?:is|ist|est|es|was|war)\s+:?\s*)"
+            r"[\"'`“]?(?=[^\s\"'`”]*[0-9!$%&*+/=?@#^~])(?=[^\s\"'`”]*[^\s0-9\"'`”.,;:!?])([^\s\"'`”]{5,})",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            r"\b(?:password|passwd|passphrase|pwd|secret|api[_ -]?key|(?:auth|access)[_ -]?token|client[_ -]?secret)"
+            r"\s*=\s*[\"'`]?([^\s\"'`;,]{6,})",
+            re.IGNORECASE,
+        ),
+    )
+
+
+class RandomRuns:
+    """Runs of letters and digits that look drawn by lot, wherever they stand in a text."""
+
+    secret_type = "High entropy string"
+
+    def __init__(self) -> None:
+        self._base64 = Base64HighEntropyString()
+        self._hex = HexHighEntropyString()
+
+    def analyze_string(self, text: str) -> Iterator[str]:
+        """Each such run."""
+        for found in _HEX_RUN.finditer(text):
+            run, before = found[1], text[max(0, found.start() - _PUBLIC_HASH_MAX) : found.start()]
+            if not _PUBLIC_HASH.search(before) and self._hex.calculate_shannon_entropy(run) > self._hex.entropy_limit:
+                yield run
+        for found in _RUN.finditer(_UUID.sub(" ", text)):
+            run = found[0].rstrip("=")
+            if _turns(run) >= TURNS and self._entropy(run) >= BASE64_ENTROPY and _mixed(run):
+                yield run
+
+    def _entropy(self, run: str) -> float:
+        # The library's is over 64 characters a run; of a long text this one is the cheaper.
+        counts = [run.count(character) / len(run) for character in set(run)]
+        return -sum(share * math.log2(share) for share in counts)
+
+
+def _mixed(run: str) -> bool:
+    """Capitals, small letters and digits, two of them in a short run; what has less is mostly a name or a number."""
+    digits = 1 if len(run) >= HEX_MIN else 2
+    return any(map(str.isupper, run)) and any(map(str.islower, run)) and sum(map(str.isdigit, run)) >= digits
+
+
+def _turns(run: str) -> float:
+    kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in run if c.isalnum()]
+    return sum(a != b for a, b in pairwise(kinds)) / max(1, len(kinds) - 1)
