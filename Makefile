@@ -84,6 +84,10 @@ $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 	@cd $(ORACLE_NODE)/$* && npm ci --silent
 	@touch $@
 
+.PHONY: chart-docs
+chart-docs: $(DEV_STAMP) ## Make the table of values in the chart's README anew.
+	@cd tests && ../$(BIN)/python -m chart.value_table
+
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)

@@ -12,6 +12,7 @@ from memlane.cli.doctor import doctor
 from memlane.cli.keys import keys
 from memlane.cli.license import license_group
 from memlane.cli.migrate import migrate_command
+from memlane.cli.probe import probe
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
@@ -39,6 +40,7 @@ cli.add_command(import_command)
 cli.add_command(keys)
 cli.add_command(license_group)
 cli.add_command(migrate_command)
+cli.add_command(probe)
 
 
 def main() -> None:
