@@ -1,13 +1,44 @@
-"""The Pod Security Standard "restricted" as a function, and this chart's own rules beside it."""
+"""The Pod Security Standard "restricted" as a table, and this chart's own rules beside it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from chart.manifests import Manifest, containers, pods
 
-ALLOWED_VOLUMES = {
-    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret",
-}  # fmt: skip
+ALLOWED_VOLUMES = frozenset(
+    {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
+)
+Spec = dict[str, Any]
+
+OF_A_POD: dict[str, Callable[[Spec], bool]] = {
+    "shares something of the node": lambda pod: (
+        not any(pod.get(field) for field in ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"))
+    ),
+    "mounts a volume of a forbidden kind": lambda pod: all(
+        set(volume) - {"name"} <= ALLOWED_VOLUMES for volume in pod.get("volumes", [])
+    ),
+    "gets variables of every Service": lambda pod: pod.get("enableServiceLinks") is False,
+    "gets a token": lambda pod: pod.get("automountServiceAccountToken") is False,
+}
+OF_A_CONTAINER: dict[str, Callable[[Spec, Spec], bool]] = {
+    # A container and its security context, into which the pod's own is merged.
+    "may run as root": lambda _, safety: safety.get("runAsNonRoot") is True,
+    "runs as root, or as whoever the image says": lambda _, safety: safety.get("runAsUser") not in {0, None},
+    "has no seccomp profile": lambda _, safety: (
+        safety.get("seccompProfile", {}).get("type") in {"RuntimeDefault", "Localhost"}
+    ),
+    "may gain rights": lambda _, safety: (
+        safety.get("allowPrivilegeEscalation") is False and not safety.get("privileged")
+    ),
+    "keeps capabilities": lambda _, safety: safety.get("capabilities") == {"drop": ["ALL"]},
+    "opens a port of the node": lambda container, _: all("hostPort" not in port for port in container.get("ports", [])),
+    "may write to its root": lambda _, safety: safety.get("readOnlyRootFilesystem") is True,
+    "does not say what it needs": lambda container, _: (
+        {"cpu", "memory"} <= container.get("resources", {}).get("requests", {}).keys()
+        and "memory" in container["resources"].get("limits", {})
+    ),
+}
+"""Each rule holds when its function is true; its name says what is wrong otherwise."""
 
 
 def security_faults(manifests: list[Manifest]) -> list[str]:
@@ -15,38 +46,8 @@ def security_faults(manifests: list[Manifest]) -> list[str]:
     return [f"{owner}: {fault}" for owner, pod in pods(manifests) for fault in _of_pod(pod["spec"])]
 
 
-def _of_pod(spec: dict[str, Any]) -> Iterator[str]:
-    for field in ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"):
-        if spec.get(field):
-            yield f"{field} is on"
-    for volume in spec.get("volumes", []):
-        if kinds := set(volume) - {"name"} - ALLOWED_VOLUMES:
-            yield f"a volume of the kind {kinds}"
-    shared = spec.get("securityContext", {})
-    for one in containers({"spec": spec}):
-        own = one.get("securityContext", {})
-        if own.get("runAsNonRoot", shared.get("runAsNonRoot")) is not True:
-            yield "may run as root"
-        if own.get("runAsUser", shared.get("runAsUser")) in {0, None}:
-            yield "runs as root, or as whoever the image says"
-        if own.get("seccompProfile", shared.get("seccompProfile", {})).get("type") not in {
-            "RuntimeDefault",
-            "Localhost",
-        }:
-            yield "has no seccomp profile"
-        if own.get("allowPrivilegeEscalation") is not False or own.get("privileged"):
-            yield "may gain rights"
-        capabilities = own.get("capabilities", {})
-        if capabilities.get("drop") != ["ALL"] or capabilities.get("add"):
-            yield "keeps capabilities"
-        if any("hostPort" in port for port in one.get("ports", [])):
-            yield "opens a port of the node"
-        if own.get("readOnlyRootFilesystem") is not True:
-            yield "may write to its root"
-        wanted = one.get("resources", {})
-        if not {"cpu", "memory"} <= wanted.get("requests", {}).keys() or "memory" not in wanted.get("limits", {}):
-            yield "says not what it needs"
-    if spec.get("enableServiceLinks") is not False:
-        yield "gets variables of every Service"
-    if spec.get("automountServiceAccountToken") is not False:
-        yield "gets a token"
+def _of_pod(spec: Spec) -> Iterator[str]:
+    yield from (fault for fault, holds in OF_A_POD.items() if not holds(spec))
+    for container in containers({"spec": spec}):
+        safety = {**spec.get("securityContext", {}), **container.get("securityContext", {})}
+        yield from (fault for fault, holds in OF_A_CONTAINER.items() if not holds(container, safety))
