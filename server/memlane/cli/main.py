@@ -5,6 +5,7 @@ import sys
 import click
 
 from memlane import __version__
+from memlane.cli.backup import backup, restore
 from memlane.cli.bench import bench
 from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
@@ -29,6 +30,7 @@ def cli() -> None:
 
 
 cli.add_command(api)
+cli.add_command(backup)
 cli.add_command(bench)
 cli.add_command(bench_stream)
 cli.add_command(dev)
@@ -41,6 +43,7 @@ cli.add_command(keys)
 cli.add_command(license_group)
 cli.add_command(migrate_command)
 cli.add_command(probe)
+cli.add_command(restore)
 
 
 def main() -> None:
