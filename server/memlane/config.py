@@ -60,6 +60,7 @@ class Settings:
     session_hours: int = 24
     drain_seconds: float = 0.0
     allowed_origins: frozenset[str] | None = None
+    traces_endpoint: str | None = None
 
 
 class _Reader:
@@ -132,6 +133,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         session_hours=read.parsed("MEMLANE_SESSION_HOURS", _whole(1, 24 * 30), 24),
         drain_seconds=read.parsed("MEMLANE_DRAIN_SECONDS", _whole(0, 300), 5),
         allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
+        traces_endpoint=read.parsed("OTEL_EXPORTER_OTLP_ENDPOINT", _optional_url("http", "https"), None),
     )
     if read.faults:
         raise ConfigurationFaults(read.faults)

@@ -90,105 +90,111 @@ async def _is_told_to_read_anew(service: Service, headers: dict[str, Any], posit
         assert joined["recovered"] is False
 
 
-async def test_a_backup_is_its_owners_alone_and_no_other_is_overwritten(deployment: Deployment, tmp_path: Path) -> None:
+async def test_a_backup_is_its_owners_alone_and_no_other_is_overwritten(
+    lone_deployment: Deployment, tmp_path: Path
+) -> None:
     file = tmp_path / "memlane.dump"
-    assert (await back_up(deployment, file)).code == 0
+    assert (await back_up(lone_deployment, file)).code == 0
     for path in (file, tmp_path / "memlane.dump.json"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    ran = await back_up(deployment, file)
+    ran = await back_up(lone_deployment, file)
     assert ran.code == 1
     assert "choose another --out" in ran.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["memlane.dump", "memlane.dump.json"]
 
 
-async def test_a_restore_refuses_a_database_that_is_not_empty(deployment: Deployment, tmp_path: Path) -> None:
+async def test_a_restore_refuses_a_database_that_is_not_empty(lone_deployment: Deployment, tmp_path: Path) -> None:
     file = tmp_path / "memlane.dump"
-    await back_up(deployment, file)
-    ran = await restored(deployment.dsn, file)
+    await back_up(lone_deployment, file)
+    ran = await restored(lone_deployment.dsn, file)
     assert ran.code == 1
     assert "not empty" in ran.err
 
 
 async def test_a_changed_backup_is_refused_before_anything_is_written(
-    deployment: Deployment, target: str, tmp_path: Path
+    lone_deployment: Deployment, empty_database: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "memlane.dump"
-    await back_up(deployment, file)
+    await back_up(lone_deployment, file)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
-    ran = await restored(target, file)
+    ran = await restored(empty_database, file)
     assert ran.code == 1
     assert "checksum" in ran.err
-    assert (await Deployment(target).fetch("select to_regclass('memories') as found"))[0]["found"] is None
+    assert (await Deployment(empty_database).fetch("select to_regclass('memories') as found"))[0]["found"] is None
 
 
 async def test_a_broken_backup_without_a_checksum_leaves_the_database_empty(
-    deployment: Deployment, target: str, tmp_path: Path
+    lone_deployment: Deployment, empty_database: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "memlane.dump"
-    await back_up(deployment, file)
+    await back_up(lone_deployment, file)
     (tmp_path / "memlane.dump.json").unlink()
     file.write_bytes(file.read_bytes()[:-2000])
-    ran = await restored(target, file)
+    ran = await restored(empty_database, file)
     assert ran.code == 78
     assert "pg_restore: error" in ran.err
-    assert (await Deployment(target).fetch("select to_regclass('memories') as found"))[0]["found"] is None
+    assert (await Deployment(empty_database).fetch("select to_regclass('memories') as found"))[0]["found"] is None
 
 
-async def test_a_backup_that_lacks_rows_is_found(deployment: Deployment, target: str, tmp_path: Path) -> None:
+async def test_a_backup_that_lacks_rows_is_found(
+    lone_deployment: Deployment, empty_database: str, tmp_path: Path
+) -> None:
     file = tmp_path / "memlane.dump"
-    await back_up(deployment, file)
+    await back_up(lone_deployment, file)
     beside = tmp_path / "memlane.dump.json"
     facts = json.loads(beside.read_text())
     facts["counts"]["ledger_rows"] += 1
     beside.write_text(json.dumps(facts))
-    ran = await restored(target, file)
+    ran = await restored(empty_database, file)
     assert ran.code == 1
     assert "is not whole" in ran.err
 
 
-async def test_a_recall_that_misses_rows_fails_the_proof(deployment: Deployment, embedder: Embedder) -> None:
+async def test_a_recall_that_misses_rows_fails_the_proof(lone_deployment: Deployment, embedder: Embedder) -> None:
     """An index that lacks half of the rows, as a broken one would: recall reads it, the scan does not."""
     ready = "update pg_index set indisready = $1 where indexrelid = 'memories_live'::regclass"
-    await deployment.execute("drop index memories_changes, memories_one_live_twin")
-    key = await deployment.key()
+    await lone_deployment.execute("drop index memories_changes, memories_one_live_twin")
+    key = await lone_deployment.key()
     for indexed, words in ((True, "likes"), (False, "dislikes")):
-        await deployment.execute(ready, indexed)
-        async with running_service(deployment, embedder=borrowed(embedder)) as (service, _):
+        await lone_deployment.execute(ready, indexed)
+        async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
             for topic in TOPICS:
                 await service.save(headers_of(key, "ada"), f"Ada {words} {topic}.")
-    await deployment.execute(ready, True)
-    await deployment.execute(
-        f"alter database {deployment.dsn.partition('@/')[2].partition('?')[0]} set enable_seqscan = off"
+    await lone_deployment.execute(ready, True)
+    await lone_deployment.execute(
+        f"alter database {lone_deployment.dsn.partition('@/')[2].partition('?')[0]} set enable_seqscan = off"
     )
-    proof = await prove_recall(deployment.dsn, 200)
+    proof = await prove_recall(lone_deployment.dsn, 200)
     assert (proof.asked, proof.channels) == (20, 1)
     assert 0.2 < proof.recall < 0.8
     assert not proof.good
-    await deployment.execute("reindex index memories_live")
-    assert (await prove_recall(deployment.dsn, 200)).recall == 1.0
+    await lone_deployment.execute("reindex index memories_live")
+    assert (await prove_recall(lone_deployment.dsn, 200)).recall == 1.0
 
 
 async def test_a_backup_of_an_older_version_is_brought_up_to_date(
-    postgres: EmbeddedPostgres, target: str, tmp_path: Path
+    lone_postgres: EmbeddedPostgres, empty_database: str, tmp_path: Path
 ) -> None:
-    old = await fresh_database(postgres)
+    old = await fresh_database(lone_postgres)
     await migrate(old, up_to=len(migrations()) - 1)
     file = tmp_path / "memlane.dump"
     assert (await back_up(Deployment(old), file)).code == 0
-    assert (await restored(target, file)).code == 0
-    applied = await Deployment(target).fetch("select max(number) as newest from schema_migrations")
+    assert (await restored(empty_database, file)).code == 0
+    applied = await Deployment(empty_database).fetch("select max(number) as newest from schema_migrations")
     assert applied[0]["newest"] == len(migrations())
-    await drop_database(postgres, old)
+    await drop_database(lone_postgres, old)
 
 
-async def test_a_backup_of_a_newer_version_is_refused(deployment: Deployment, target: str, tmp_path: Path) -> None:
+async def test_a_backup_of_a_newer_version_is_refused(
+    lone_deployment: Deployment, empty_database: str, tmp_path: Path
+) -> None:
     file = tmp_path / "memlane.dump"
-    await back_up(deployment, file)
+    await back_up(lone_deployment, file)
     beside = tmp_path / "memlane.dump.json"
     beside.write_text(json.dumps(json.loads(beside.read_text()) | {"migrations": 9999, "memlane": "9.9.9"}))
-    ran = await restored(target, file)
+    ran = await restored(empty_database, file)
     assert ran.code == 1
     assert "9.9.9" in ran.err
 
