@@ -110,6 +110,15 @@ $(MCP_NODE)/node_modules/.installed: $(MCP_NODE)/package-lock.json
 	@echo "Installing the published MCP middleware (half a minute, once)…"
 	@cd $(MCP_NODE) && npm ci --silent
 	@touch $@
+.PHONY: chart-docs
+chart-docs: $(DEV_STAMP) ## Make the table of values in the chart's README anew.
+	@cd tests && ../$(BIN)/python -m chart.value_table
+
+IMAGE ?= memlane:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' server/memlane/__init__.py)
+.PHONY: image
+image: ## Build the image with podman or docker. IMAGE=registry.example.com/memlane:0.1.0 names it.
+	@engine=$$(command -v podman || command -v docker) || { echo "podman or docker is needed"; exit 1; }; \
+	  $$engine build --file Containerfile --tag $(IMAGE) .
 
 .PHONY: bench
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.

@@ -69,6 +69,7 @@ class Settings:
     allowed_origins: frozenset[str] | None = None
     mcp_hosts: tuple[str, ...] = LOOPBACK_HOSTS
     max_live_memories: int | None = None
+    traces_endpoint: str | None = None
 
 
 class _Reader:
@@ -143,6 +144,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
         max_live_memories=read.parsed("MEMLANE_MAX_LIVE_MEMORIES", _limit(1, 10_000_000), MAX_LIVE_MEMORIES),
         mcp_hosts=read.parsed("MEMLANE_MCP_HOSTS", _hosts, LOOPBACK_HOSTS),
+        traces_endpoint=read.parsed("OTEL_EXPORTER_OTLP_ENDPOINT", _optional_url("http", "https"), None),
     )
     if read.faults:
         raise ConfigurationFaults(read.faults)

@@ -93,6 +93,7 @@ def test_a_managed_deployment_needs_no_license() -> None:
         ("MEMLANE_LICENSE_KEYS", "no-colon", "entry 1"),
         ("MEMLANE_LICENSE_KEYS", "main:short", "entry 1"),
         ("REDIS_URL", "http://redis", "redis://"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "http://"),
     ],
 )
 def test_a_wrong_value_is_told_by_name_and_reason_and_not_by_value(name: str, value: str, reason: str) -> None:

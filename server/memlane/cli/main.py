@@ -5,6 +5,7 @@ import sys
 import click
 
 from memlane import __version__
+from memlane.cli.backup import backup, restore
 from memlane.cli.bench import bench
 from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
@@ -15,6 +16,7 @@ from memlane.cli.ledger import ledger
 from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
+from memlane.cli.probe import probe
 from memlane.cli.projects import projects
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
@@ -32,6 +34,7 @@ def cli() -> None:
 
 
 cli.add_command(api)
+cli.add_command(backup)
 cli.add_command(bench)
 cli.add_command(bench_stream)
 cli.add_command(dev)
@@ -47,6 +50,8 @@ cli.add_command(license_group)
 cli.add_command(mcp_command)
 cli.add_command(migrate_command)
 cli.add_command(projects)
+cli.add_command(probe)
+cli.add_command(restore)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from memlane.cli.server import bound_socket, run_loop, serve, serve_metrics
 from memlane.config import Role, Settings, load_settings
 from memlane.domain.errors import Misconfigured
 from memlane.observability.logs import set_up_logs
+from memlane.observability.tracing import traces
 from memlane.rest.console import Console
 
 ALL_ROLES: frozenset[Role] = frozenset({"api", "gateway", "worker"})
@@ -55,7 +56,9 @@ def _run_role(role: Role, host: str | None, port: int | None) -> None:
     set_up_logs(settings.log_level)
     bound = bound_socket(host or settings.host, port or settings.port)
     serve_metrics(settings.metrics_port, host or settings.host)
-    sys.exit(run_loop(lambda: serve_process(settings, bound, frozenset({role}))))
+    with traces(settings.traces_endpoint, f"memlane-{role}"):
+        code = run_loop(lambda: serve_process(settings, bound, frozenset({role})))
+    sys.exit(code)
 
 
 async def serve_process(

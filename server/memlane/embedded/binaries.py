@@ -44,6 +44,16 @@ class Binaries:
         return str(self.root / "bin" / "pg_config")
 
     @property
+    def pg_dump(self) -> str:
+        """The program that writes a backup, of servers up to its own version."""
+        return str(self.root / "bin" / "pg_dump")
+
+    @property
+    def pg_restore(self) -> str:
+        """The program that reads one back."""
+        return str(self.root / "bin" / "pg_restore")
+
+    @property
     def catalog(self) -> str:
         """A file that initdb reads: who can read it can read the installation."""
         return str(self.root / "share" / "postgresql" / "postgres.bki")

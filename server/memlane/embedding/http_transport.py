@@ -17,6 +17,7 @@ import orjson
 from memlane.domain.errors import Misconfigured
 from memlane.embedding.breaker import CircuitBreaker
 from memlane.embedding.outcomes import EmbedFailed
+from memlane.observability.tracing import outgoing_headers
 
 MAX_ATTEMPTS = 3
 _BACKOFF_BASE = 0.1
@@ -214,7 +215,8 @@ class Transport:
         try:
             # The deadline around it bounds everything else.
             timeout = httpx.Timeout(None, connect=_CONNECT_SECONDS)
-            async with self._client.stream(method, url, content=content, timeout=timeout) as response:
+            headers = outgoing_headers()
+            async with self._client.stream(method, url, content=content, headers=headers, timeout=timeout) as response:
                 self._check_status(response)
                 return await self._read(response, max_bytes)
         except (EmbedFailed, _Retry):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from memlane.domain.errors import EmbedderUnavailable
+from memlane.observability.tracing import span
 
 Outcome = Literal["ok", "timeout", "busy", "breaker_open", "refused", "error", "cancelled"]
 """``ok``; ``timeout``: over the call's time limit; ``busy``: a queue was at its bound; ``breaker_open``: not
@@ -44,7 +45,8 @@ def observed(on_call: OnCall | None, texts: int, time_limit: float) -> Iterator[
     started = time.perf_counter()
     outcome: Outcome = "error"
     try:
-        yield
+        with span("embed", memlane_texts=texts):
+            yield
         outcome = "ok"
     except EmbedFailed as error:
         outcome = error.outcome

@@ -18,6 +18,7 @@ from memlane.domain.errors import TokenRejected, Unavailable
 from memlane.domain.stream import JoinClaims
 from memlane.observability import metrics
 from memlane.observability.logs import log
+from memlane.observability.tracing import SpanKind, span
 from memlane.phoenix.frames import accepts_vsn
 from memlane.phoenix.subprotocols import PHOENIX, bearer_tokens
 from memlane.realtime.client import Client
@@ -100,7 +101,8 @@ class StreamEndpoint:
             return
         self._hold(1)
         try:
-            decision = await self.sessions.admit(claims, until=began + UPGRADE_HOLD_SECONDS)
+            with span("stream upgrade", kind=SpanKind.SERVER):
+                decision = await self.sessions.admit(claims, until=began + UPGRADE_HOLD_SECONDS)
         except Unavailable:
             await self._refuse(send, 503, "unavailable")
             return

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from memlane.domain.errors import MemlaneError, StorageUnavailable
 from memlane.observability import metrics
 from memlane.observability.logs import log
+from memlane.observability.tracing import Span, SpanKind, span
 from memlane.rest.errors import MethodNotAllowed, NoSuchRoute, error_response
 
 DEADLINE_SECONDS = 4.8
@@ -70,11 +71,33 @@ class NoDoor:
 async def answer(
     request: Request, operation: Operation, template: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Run a handler within its deadline; log and count what came of it."""
-    began = time.perf_counter()
-    request_id = _request_id(request)
-    request.state.request_id = request_id
+    """Trace a request, run its handler within its deadline; log and count what came of it."""
+    method = request.method if request.method in _METHODS else "other"
+    request.state.request_id = _request_id(request)
     request.state.key_id = None
+    with span(
+        f"{method} {template}",
+        kind=SpanKind.SERVER,
+        headers=request.headers,
+        http_route=template,
+        http_request_method=method,
+        memlane_request_id=request.state.request_id,
+    ) as current:
+        await _answer(request, operation, template, method, current, scope, receive, send)
+
+
+async def _answer(
+    request: Request,
+    operation: Operation,
+    template: str,
+    method: str,
+    current: Span,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    began = time.perf_counter()
+    request_id = request.state.request_id
     try:
         async with asyncio.timeout(operation.deadline_seconds):
             response = await operation.handler(request)
@@ -93,7 +116,9 @@ async def answer(
         await response(scope, receive, send)
     finally:
         seconds = time.perf_counter() - began
-        method = request.method if request.method in _METHODS else "other"
+        current.set_attribute("http.response.status_code", response.status_code)
+        if request.state.key_id is not None:
+            current.set_attribute("memlane.key.id", request.state.key_id)
         metrics.REQUESTS.labels(template, method, str(response.status_code)).inc()
         metrics.REQUEST_SECONDS.labels(template, method).observe(seconds)
         log.info(

@@ -28,6 +28,7 @@ from asyncpg.exceptions import (
 
 from memlane.domain.errors import MemlaneError, StorageUnavailable
 from memlane.observability import metrics
+from memlane.observability.tracing import SpanKind, span
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -149,6 +150,10 @@ class Pool:
 
     async def read(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         """Run a read; when its connection turns out to be dead, run it once more on another."""
+        with span("database read", kind=SpanKind.CLIENT, db_system_name="postgresql"):
+            return await self._read(act)
+
+    async def _read(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         try:
             async with self.connection() as connection:
                 return await act(connection)
@@ -165,6 +170,10 @@ class Pool:
         is tried once more on another; one that dies during the commit is not, since the write may stand: the
         caller gets `StorageUnavailable` and retries with its idempotency key.
         """
+        with span("database write", kind=SpanKind.CLIENT, db_system_name="postgresql"):
+            return await self._write(act)
+
+    async def _write(self, act: Callable[[Connection], Awaitable[T]]) -> T:
         lost = 0
         for attempt in range(1, TRIES + 1):
             committing = False
