@@ -26,14 +26,17 @@ SLOTS = {
 }
 FRAMES = {
     "number": (
-        "The user has {} children.", "At most {} people are in.", "The limit is up to {} users.", "It runs {} times a day.",
+        "The user has {} children.", "At most {} people are in.",
+        "The limit is up to {} users.", "It runs {} times a day.",
         "The cap is {}.", "The report was written by Ana {} times.", "The user has {} cats called Miso.",
         "Every {} weeks the team holds a demo.", "The user lives at number {}.", "The budget is {} million euros.",
     ),
     "unit": ("The limit is 5 {}.", "Over 5 {} the alarm is raised by Ana.", "The cap is no more than 5 {} per day."),
-    "date": ("The demo is on {}.", "On {}, the user works from home.", "The house was built by Ana on {}.", "By {} it ends."),
+    "date": ("The demo is on {}.", "On {}, the user works from home.", "The house was built by Ana on {}.",
+        "By {} it ends."),
     "name": (
-        "The tests are reviewed by {}.", "{} is the team lead.", "The user's manager is {}.", "The user has a dog called {}.",
+        "The tests are reviewed by {}.", "{} is the team lead.", "The user's manager is {}.",
+        "The user has a dog called {}.",
         "{} is used as the cache.", "{} is used to track bugs.", "{} is where the user keeps notes.", "My name is {}.",
         "The user prefers {} over coffee.", "The user prefers coffee over {}.", "{} approves all invoices.",
     ),
@@ -47,8 +50,10 @@ FRAMES = {
         "The user has {} cats named Miso.", "The user eats {} fish.",
     ),
     "preposition": (
-        "The report was written {} Ana.", "The user moved {} Lima.", "The user prefers Ana {} Bo.", "{} Monday, the user runs.",
-        "The bugs are tracked {} Jira.", "The user flew {} 3 lakes.", "The user walks {} the house.", "The user works {} Ana.",
+        "The report was written {} Ana.", "The user moved {} Lima.", "The user prefers Ana {} Bo.",
+        "{} Monday, the user runs.",
+        "The bugs are tracked {} Jira.", "The user flew {} 3 lakes.", "The user walks {} the house.",
+        "The user works {} Ana.",
     ),
     "modal": ("The user {} sign it.", "The report {} be written by Ana.", "The user {} not sign.", "Tests {} be run."),
 }  # fmt: skip

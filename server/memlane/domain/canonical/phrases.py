@@ -93,7 +93,9 @@ PHRASES = _table(
     every other day > every 2 days
     every other week > every 2 weeks
     every other month > every 2 months
-    every second week > every 2 weeks
+    every 2nd day > every 2 days
+    every 2nd week > every 2 weeks
+    every 2nd month > every 2 months
     once every > every
     fortnightly > every 2 weeks
     per second > a second

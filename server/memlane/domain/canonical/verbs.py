@@ -5,7 +5,7 @@ _REGULAR = """
     schedule organize lead:led:led run:ran:run write:wrote:written build:built:built make:made:made
     teach:taught:taught sell:sold:sold send:sent:sent pay:paid:paid buy:bought:bought keep:kept:kept hold:held:held
     take:took:taken give:gave:given choose:chose:chosen drive:drove:driven see:saw:seen know:knew:known
-    begin:began:begun break:broke:broken catch:caught:caught do:did:done draw:drew:drawn eat:ate:eaten
+    break:broke:broken catch:caught:caught do:did:done draw:drew:drawn eat:ate:eaten
     find:found:found get:got:got grow:grew:grown hear:heard:heard feed:fed:fed meet:met:met read:read:read
     say:said:said sing:sang:sung speak:spoke:spoken spend:spent:spent steal:stole:stolen tell:told:told
     throw:threw:thrown wear:wore:worn win:won:won rewrite:rewrote:rewritten rebuild:rebuilt:rebuilt
