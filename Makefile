@@ -124,6 +124,12 @@ image: ## Build the image with podman or docker. IMAGE=registry.example.com/meml
 bench: $(DEV_STAMP) ## Measure save, recall and list beside their floor.
 	$(BIN)/memlane bench $(ARGS)
 
+RECALL_DATA ?= ../shared/data/recall
+
+.PHONY: bench-recall
+bench-recall: $(DEV_STAMP) ## Measure how well recall finds, beside other rankings. RECALL_DATA names a folder of labelled questions.
+	$(BIN)/memlane bench-recall --data $(RECALL_DATA) --data tests/data/recall $(ARGS)
+
 .PHONY: bench-stream
 bench-stream: $(DEV_STAMP) ## Measure the stream: fan-out beside a bare broadcast, latency, memory, a stalled reader.
 	$(BIN)/memlane bench-stream $(ARGS)

@@ -18,7 +18,7 @@ from memlane.bench.rounds import Action, Job, Round, closed_loop
 from memlane.domain.canonical import CANONICAL_VERSION, absorb_key
 from memlane.domain.ledger import CHAIN_START, wording_sha256
 from memlane.domain.memory import Kind
-from memlane.domain.scoring import CENTERING_PRIOR, fusion_weights
+from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, fusion_weights
 from memlane.domain.terms import TERMS_VERSION, index_terms, query_terms
 from memlane.embedding.local import LocalEmbedder
 from memlane.storage.statements import statement
@@ -104,7 +104,8 @@ class Floor:
             statement("recall"),
             *(self._deployment.project_id, request.user, _SCOPES),
             *(self._deployment.space_id, embedding, request.terms),
-            *(weights.dense, weights.lexical, CENTERING_PRIOR, None, 0.0, RECALL_DEFAULT),
+            *(weights.dense, weights.lexical, CENTERING_PRIOR, None, 0.0, RECALL_DEFAULT, UNSEEN_SHARE),
+            *(None, None, weights.both),
         )
 
     async def _save(self, request: _Request) -> None:

@@ -1,25 +1,18 @@
 """The fused score of a recall, as pure functions: what the SQL computes, written so that a test can compare.
 
-    score = dense * max(0, centred cosine) + lexical * idf-coverage        in 0..1
+    score = .54 * cosine + .36 * coverage + .1 * sqrt(cosine * coverage)        in 0..1
 
 *Centred cosine*: the cosine of memory and query after subtracting the channel's mean vector, shrunk by
 n / (n + 20), from both. What all memories of a channel have in common says nothing about any one of them;
 without it, one pair of weights fits models whose cosines live on different scales.
 
 *idf-coverage*: the idf of the query's terms that the memory has, over the idf of all the query's terms. It is
-1 when the memory has them all, and a rare term counts for more than a common one.
+1 when the memory has them all, and a rare term counts for more than a common one. A term that no memory of the
+channel has counts half: it says that the answer may not be here, and nothing about which memory is best.
 
-Both parts are absolute, so a score means the same in every query. The weights .6 and .4 are measured, with
-all-MiniLM-L6-v2 on four LoCoMo conversations, within one user, recall@10 / nDCG@10:
-
-| method                         | observations | turns       |
-|--------------------------------|--------------|-------------|
-| dense                          | .708 / .571  | .451 / .308 |
-| BM25, stemmed, no stop words   | .680 / .569  | .615 / .477 |
-| reciprocal rank fusion, k 60   | .722 / .598  | .576 / .424 |
-| .6 cosine + .4 idf-coverage    | .762 / .643  | .659 / .522 |
-| .6 centred cosine + .4 the same| .777 / .658  | .667 / .514 |
-| .5 / .5 of the same            | .775 / .656  | .677 / .532 |
+A tenth is for what both say. Both parts are absolute, so a score means the same in every query. The weights, the
+prior and the share of unseen terms are measured; docs/recall.md has the table of all that was tried, and `make
+bench-recall ARGS=--variants` prints it.
 
 The module may import nothing that does I/O.
 """
@@ -32,17 +25,23 @@ CENTERING_PRIOR: int = 20
 """How many memories a channel needs until half of its mean is subtracted; from the measurement above."""
 
 
+UNSEEN_SHARE: float = 0.5
+"""How much of its idf a query's term counts for that no memory of the channel has."""
+
+
 @dataclass(frozen=True, slots=True)
 class FusionWeights:
     """How much either kind of evidence counts.
 
     Attributes:
         dense: Weight of the centred cosine, 0 to 1.
-        lexical: Weight of the idf-coverage, 0 to 1. The two add up to 1, or are both 0 without evidence.
+        lexical: Weight of the idf-coverage, 0 to 1.
+        both: Weight of the geometric mean of the two, 0 to 1. The three add up to 1, or are 0 without evidence.
     """
 
     dense: float
     lexical: float
+    both: float = 0.0
 
 
 def fusion_weights(*, has_vector: bool, has_terms: bool) -> FusionWeights:
@@ -53,11 +52,11 @@ def fusion_weights(*, has_vector: bool, has_terms: bool) -> FusionWeights:
         has_terms: The query has terms; False for one of stop words only.
 
     Returns:
-        .6 and .4 with both (the best row of the table above); all the weight on the one that is there; 0
-        and 0 with neither, so that nothing is found.
+        .54, .36 and .1 with both kinds of evidence; all the weight on the one that is there; 0 with neither, so that
+        nothing is found.
     """
     if has_vector and has_terms:
-        return FusionWeights(dense=0.6, lexical=0.4)
+        return FusionWeights(dense=0.54, lexical=0.36, both=0.1)
     return FusionWeights(dense=float(has_vector), lexical=float(has_terms))
 
 
@@ -89,7 +88,10 @@ def idf_coverage(query_terms: Collection[str], memory_terms: Collection[str], df
         0 to 1; 0 when the query has no terms.
     """
     # Sorted, so that the sum of floats comes out the same in every process.
-    weights = {term: idf(n, df.get(term, 0)) for term in sorted(set(query_terms))}
+    weights = {
+        term: idf(n, df.get(term, 0)) * (1 if df.get(term, 0) > 0 else UNSEEN_SHARE)
+        for term in sorted(set(query_terms))
+    }
     total = math.fsum(weights.values())
     if not total:
         return 0.0
@@ -133,7 +135,8 @@ def fuse(*, weights: FusionWeights, cosine: float | None, coverage: float | None
     Returns:
         0 to 1.
     """
-    return _clip(weights.dense * _clip(cosine) + weights.lexical * _clip(coverage))
+    near, shared = _clip(cosine), _clip(coverage)
+    return _clip(weights.dense * near + weights.lexical * shared + weights.both * math.sqrt(near * shared))
 
 
 def _clip(value: float | None) -> float:

@@ -1,12 +1,13 @@
 """Rows of the database as the objects of the domain."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from memlane.domain.caller import KeyRecord
 from memlane.domain.grant import Access, Grant
 from memlane.domain.lane import Lane, LaneMode, Trust
 from memlane.domain.memory import Memory, Position
-from memlane.usecases.ports import ChannelHead, StoredMemory
+from memlane.usecases.ports import ChannelHead, RecallPage, ScoredMemory, StoredMemory
 
 
 class _Unfrozen:
@@ -44,6 +45,12 @@ def stored_of(row: Any) -> StoredMemory:
 def head_of(row: Any, *, id_column: str = "id", scope_column: str = "scope") -> ChannelHead:
     """A row of the channels table."""
     return ChannelHead(row[id_column], row[scope_column], Position(row["epoch"], row["seq"]), row["join_code"])
+
+
+def recall_page_of(rows: Sequence[Any]) -> RecallPage:
+    """The rows of a recall; one without an id says only which terms are unseen."""
+    found = [ScoredMemory(memory_of(row), row["score"]) for row in rows if row["id"] is not None]
+    return RecallPage(found, tuple(rows[0]["unseen"]) if rows else ())
 
 
 def key_of(row: Any) -> KeyRecord:

@@ -9,12 +9,12 @@ import uuid_utils
 from memlane.domain.caller import Caller, KeyRecord
 from memlane.domain.errors import StorageUnavailable
 from memlane.domain.memory import Kind, Memory, Scope, Similar
-from memlane.domain.scoring import CENTERING_PRIOR, FusionWeights
+from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.observability import metrics
 from memlane.storage.channel_write import LockedChannel, LostRaceForKey
 from memlane.storage.pool import TRIES, Connection, Pool
-from memlane.storage.records import head_of, key_of, memory_of, stored_of
+from memlane.storage.records import head_of, key_of, memory_of, recall_page_of, stored_of
 from memlane.storage.statements import statement
 from memlane.usecases.ports import (
     ChannelHead,
@@ -24,7 +24,8 @@ from memlane.usecases.ports import (
     Hints,
     KeptAnswer,
     LedgerEntry,
-    ScoredMemory,
+    RecallPage,
+    SpaceVector,
     StoredMemory,
     Vector,
 )
@@ -191,33 +192,35 @@ class PostgresStore:
         user_id: str,
         scopes: Sequence[Scope],
         *,
-        space_id: int | None,
-        embedding: Vector | None,
+        vectors: Sequence[SpaceVector],
         terms: Sequence[str],
         weights: FusionWeights,
         kind: Kind | None,
         min_score: float,
         limit: int,
-    ) -> list[ScoredMemory]:
+    ) -> RecallPage:
         """See `Store.recall`."""
+        present, earlier = (*vectors, None, None)[:2]
         rows = await self._pool.read(
             lambda connection: connection.fetch(
                 statement("recall"),
-                project_id,
-                user_id,
-                scopes,
-                space_id,
-                embedding,
-                terms,
-                weights.dense,
-                weights.lexical,
-                CENTERING_PRIOR,
-                kind,
-                min_score,
-                limit,
+                *(project_id, user_id, scopes),
+                *((None, None) if present is None else (present.space_id, present.embedding)),
+                *(terms, weights.dense, weights.lexical, CENTERING_PRIOR, kind, min_score, limit, UNSEEN_SHARE),
+                *((None, None) if earlier is None else (earlier.space_id, earlier.embedding)),
+                weights.both,
             )
         )
-        return [ScoredMemory(memory_of(row), row["score"]) for row in rows]
+        return recall_page_of(rows)
+
+    async def known_terms(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], spellings: Sequence[str]
+    ) -> dict[str, int]:
+        """See `Store.known_terms`."""
+        rows = await self._pool.read(
+            lambda connection: connection.fetch(statement("find_known_terms"), project_id, user_id, scopes, spellings)
+        )
+        return {row["term"]: row["df"] for row in rows}
 
     async def present_ids(self, project_id: str, memory_ids: Sequence[str]) -> frozenset[str]:
         """See `Store.present_ids`."""

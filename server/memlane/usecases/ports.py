@@ -19,7 +19,9 @@ from memlane.usecases.rows import (
     Idempotency,
     KeptAnswer,
     LedgerEntry,
+    RecallPage,
     ScoredMemory,
+    SpaceVector,
     StoredMemory,
     StreamTicket,
     Vector,
@@ -42,9 +44,11 @@ __all__ = [
     "KeyStore",
     "LedgerEntry",
     "RecallMarks",
+    "RecallPage",
     "ScoredMemory",
     "SecretScanner",
     "Services",
+    "SpaceVector",
     "Store",
     "StoredMemory",
     "StreamStore",
@@ -238,15 +242,20 @@ class Store(Protocol):
         user_id: str,
         scopes: Sequence[Scope],
         *,
-        space_id: int | None,
-        embedding: Vector | None,
+        vectors: Sequence[SpaceVector],
         terms: Sequence[str],
         weights: FusionWeights,
         kind: Kind | None,
         min_score: float,
         limit: int,
-    ) -> list[ScoredMemory]:
-        """The best live rows by fused score, highest first."""
+    ) -> RecallPage:
+        """The best live rows by fused score; rows of a space without a vector are found by their words alone."""
+        ...
+
+    async def known_terms(
+        self, project_id: str, user_id: str, scopes: Sequence[Scope], spellings: Sequence[str]
+    ) -> dict[str, int]:
+        """Which spellings stand in a live memory that the user can see, and in how many."""
         ...
 
     async def present_ids(self, project_id: str, memory_ids: Sequence[str]) -> frozenset[str]:
@@ -384,3 +393,5 @@ class Services:
     hints: Hints
     secrets: SecretScanner
     clock: Clock
+    earlier_embedder: Embedder | None = None
+    """The model before a change of models: it embeds queries for the rows that are not re-embedded yet."""

@@ -1,14 +1,17 @@
 """Recall by meaning and by words, fused into one score."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlane.domain.caller import Caller
 from memlane.domain.errors import EmbedderUnavailable
 from memlane.domain.memory import Kind, Scope
+from memlane.domain.queries import mean_vector, near_spellings, respelled, without_names
 from memlane.domain.scoring import fusion_weights
 from memlane.domain.terms import query_terms
 from memlane.usecases.access import require_scope, require_some
-from memlane.usecases.ports import ScoredMemory, Services, Vector
+from memlane.usecases.ports import RecallPage, ScoredMemory, Services, SpaceVector
 
 RECALL_DEFAULT = 5
 """Results when the caller names no limit (rest.md)."""
@@ -51,28 +54,44 @@ async def recall(services: Services, caller: Caller, query: RecallQuery) -> Reca
     else:
         require_scope(caller, query.scope, needs_write=False)
         scopes = (query.scope,)
-    embedding, degraded = await _embed(services, query)
+    vectors, degraded = await _embed(services, query)
     terms = query_terms(query.text)
-    found = await services.store.recall(
-        caller.project_id,
-        caller.user_id,
-        scopes,
-        space_id=None if embedding is None else await services.store.space_id(services.embedder.space),
-        embedding=embedding,
-        terms=terms,
-        weights=fusion_weights(has_vector=embedding is not None, has_terms=bool(terms)),
-        kind=query.kind,
-        min_score=query.min_score,
-        limit=query.limit,
-    )
-    services.recalls.mark(caller.project_id, [one.memory.id for one in found], services.clock.now())
-    return Recalled(found, degraded)
+
+    async def find(terms: Sequence[str]) -> RecallPage:
+        return await services.store.recall(
+            caller.project_id,
+            caller.user_id,
+            scopes,
+            vectors=vectors,
+            terms=terms,
+            weights=fusion_weights(has_vector=bool(vectors), has_terms=bool(terms)),
+            kind=query.kind,
+            min_score=query.min_score,
+            limit=query.limit,
+        )
+
+    page = await find(terms)
+    spellings = near_spellings(page.unseen)
+    if spellings:
+        every = sorted({spelling for some in spellings.values() for spelling in some})
+        known = await services.store.known_terms(caller.project_id, caller.user_id, scopes, every)
+        if known:
+            page = await find(respelled(terms, spellings, known))
+    services.recalls.mark(caller.project_id, [one.memory.id for one in page.found], services.clock.now())
+    return Recalled(page.found, degraded)
 
 
-async def _embed(services: Services, query: RecallQuery) -> tuple[Vector | None, tuple[str, ...]]:
-    try:
-        return await services.embedder.embed_query(query.text), ()
-    except EmbedderUnavailable:
-        if query.strict:
-            raise
-        return None, ("embedder",)
+async def _embed(services: Services, query: RecallQuery) -> tuple[list[SpaceVector], tuple[str, ...]]:
+    """The query's vector in the present space, then in the one before a change of models."""
+    nameless = without_names(query.text)
+    asked = [query.text] if nameless is None else [query.text, nameless]
+    vectors: list[SpaceVector] = []
+    for embedder in filter(None, (services.embedder, services.earlier_embedder)):
+        try:
+            views = await asyncio.gather(*(embedder.embed_query(text) for text in asked))
+        except EmbedderUnavailable:
+            if query.strict:
+                raise
+            return vectors, ("embedder",)
+        vectors.append(SpaceVector(await services.store.space_id(embedder.space), mean_vector(views)))
+    return vectors, ()

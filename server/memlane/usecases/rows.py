@@ -77,6 +77,22 @@ class ScoredMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceVector:
+    """A query's vector in one embedding space."""
+
+    space_id: int
+    embedding: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPage:
+    """The best live rows, highest score first, and the query's terms that no visible memory has."""
+
+    found: list[ScoredMemory]
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesPage:
     """Rows that changed since a position, in order of seq; ``complete`` when they reach the head."""
 

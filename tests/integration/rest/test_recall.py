@@ -121,6 +121,19 @@ async def test_a_least_score_leaves_out_what_scores_less(shop: Shop, me: dict[st
         assert [row["score"] for row in found] == [score for score in scores if score >= least]
 
 
+@pytest.mark.parametrize("query", ["wharehouse", "peanust allergy", "the debain server", "birtday"])
+async def test_a_slip_of_the_pen_finds_what_was_meant_without_the_embedder(
+    remote: tuple[Shop, EmbeddingServer], query: str
+) -> None:
+    shop, server = remote
+    me = await shop.headers()
+    await save_all(shop, me, *FACTS)
+    server.fault = Fault.DOWN
+    found = await shop.recalled(me, query)
+    assert {word for word in ("warehouse", "peanuts", "Debian", "birthday") if any(word in fact for fact in found)}
+    assert len(found) == 1
+
+
 async def test_null_is_as_good_as_left_out(shop: Shop, me: dict[str, Any]) -> None:
     await save_all(shop, me, *FACTS)
     assert (await shop.recall(me, "tea", scope=None, kind=None, minScore=None))["memories"]

@@ -24,7 +24,7 @@ terms = st.sets(st.sampled_from("abcdefgh"))
 @pytest.mark.parametrize(
     ("has_vector", "has_terms", "weights"),
     [
-        (True, True, FusionWeights(0.6, 0.4)),
+        (True, True, FusionWeights(0.54, 0.36, 0.1)),
         (True, False, FusionWeights(1, 0)),
         (False, True, FusionWeights(0, 1)),
         (False, False, FusionWeights(0, 0)),
@@ -128,7 +128,15 @@ def test_more_evidence_never_lowers_a_score(low: float, high: float, coverage: f
     assert fuse(weights=weights, cosine=low, coverage=coverage) <= fuse(weights=weights, cosine=high, coverage=coverage)
 
 
-def test_the_score_is_the_weighted_sum_and_a_negative_cosine_counts_as_none() -> None:
+def test_the_score_is_the_weighted_sum_with_a_tenth_for_both_and_a_negative_cosine_counts_as_none() -> None:
     weights = fusion_weights(has_vector=True, has_terms=True)
-    assert fuse(weights=weights, cosine=0.5, coverage=0.25) == pytest.approx(0.4)
-    assert fuse(weights=weights, cosine=-0.5, coverage=0.25) == pytest.approx(0.1)
+    assert fuse(weights=weights, cosine=0.5, coverage=0.5) == pytest.approx(0.5)
+    assert fuse(weights=weights, cosine=1, coverage=0) == pytest.approx(0.54)
+    assert fuse(weights=weights, cosine=0.36, coverage=0.25) == pytest.approx(0.1944 + 0.09 + 0.03)
+    assert fuse(weights=weights, cosine=-0.5, coverage=0.25) == pytest.approx(0.09)
+
+
+def test_a_term_that_no_memory_has_counts_half() -> None:
+    df = {"known": 3}
+    with_unseen = idf_coverage(["known", "unseen"], ["known"], df, 100)
+    assert with_unseen == pytest.approx(idf(100, 3) / (idf(100, 3) + 0.5 * idf(100, 0)))

@@ -29,7 +29,7 @@ from memlane.domain.canonical.text import fold, is_verbatim, light_form
 
 __all__ = ["CANONICAL_VERSION", "absorb_key", "canonical_form"]
 
-CANONICAL_VERSION: int = 1
+CANONICAL_VERSION: int = 2
 """Raised whenever a rule changes: keys of different versions never compare equal, so rows need new keys.
 
 Case and composition come from Python's Unicode tables. Two processes with different tables may give a text in
@@ -97,7 +97,8 @@ def absorb_key(content: str, *, scope: Literal["user", "project"], user_id: str,
     if not form:
         return None
     exact = fold(content)
-    day = now.astimezone(UTC).date().isoformat() if depends_on_day(exact) else ""
+    # Of the form: two texts with one form are then of one day alike.
+    day = now.astimezone(UTC).date().isoformat() if depends_on_day(form) else ""
     speaker = user_id if scope == "project" and depends_on_speaker(exact) else ""
     digest = sha256()
     for part in (str(CANONICAL_VERSION), day, speaker, form):

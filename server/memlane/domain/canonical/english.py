@@ -5,6 +5,20 @@ from collections.abc import Callable
 
 from memlane.domain.canonical.context import looks_english
 from memlane.domain.canonical.english_numbers import write_about, write_dates, write_numbers, write_times
+from memlane.domain.canonical.english_phrases import (
+    drop_emphasis,
+    join_compounds,
+    write_bounds,
+    write_frequency,
+    write_having,
+    write_is,
+    write_naming,
+    write_negation,
+    write_phrases,
+    write_preference,
+    write_short_forms,
+)
+from memlane.domain.canonical.english_quantities import write_day_parts, write_large_numbers
 from memlane.domain.canonical.english_structure import (
     drop_leading_the,
     mend_punctuation,
@@ -12,10 +26,12 @@ from memlane.domain.canonical.english_structure import (
     sort_enumeration,
     turn_identity,
 )
+from memlane.domain.canonical.english_voice import turn_clause, turn_definite
 from memlane.domain.canonical.words import (
     ABBREVIATIONS,
     CONTRACTIONS,
     FILLERS,
+    LAST_FILLERS,
     SPELLINGS,
     THIRD_PERSON,
     word_set,
@@ -39,7 +55,7 @@ _OTHER_PERSONS = word_set(
 )
 _ADVERBS = word_set(
     """
-    never always usually often rarely sometimes also only still mostly mainly
+    never always usually often rarely sometimes also only still mostly mainly really currently
     """
 )
 _BEFORE_ROMAN_ONE = word_set(
@@ -48,6 +64,10 @@ _BEFORE_ROMAN_ONE = word_set(
     """
 )
 _AGENT_AFTER_AM = word_set("going sending unable able sorry afraid here ready happy glad sure")
+_FILLERS_BY_START = {first: [one for one in FILLERS if one[0] == first] for first in {one[0] for one in FILLERS}}
+_FILLERS_BY_END = {last: [one for one in LAST_FILLERS if one[-1] == last] for last in {one[-1] for one in LAST_FILLERS}}
+_PAST_LIFE = word_set("grew moved studied graduated married was")
+_USERS_VERB = THIRD_PERSON | {"have": "has"} | {verb: verb for verb in _PAST_LIFE}
 _NOT_ABLE: tuple[list[str], ...] = ([], ["able"], ["sure"], ["allowed"], ["going"])
 _AFTER_HAVE = word_set("a an the no two three four five six seven eight nine ten")
 
@@ -91,9 +111,13 @@ def _join(words: Words) -> str:
 
 
 def _drop_filler(words: Words) -> Words:
-    for filler in FILLERS:
+    for filler in _FILLERS_BY_START.get(words[0], ()):
         if tuple(words[: len(filler)]) == filler and len(words) > len(filler) + 1:
-            return words[len(filler) :]
+            words = words[len(filler) :]
+            break
+    for filler in _FILLERS_BY_END.get(words[-1], ()):
+        if tuple(words[-len(filler) :]) == filler and len(words) > len(filler) + 1:
+            return words[: -len(filler)]
     return words
 
 
@@ -106,7 +130,7 @@ def _expand(words: Words) -> Words:
         if word in CONTRACTIONS:
             out += CONTRACTIONS[word].split(",")
         elif stem in SPELLINGS:
-            out.append(SPELLINGS[stem] + ("'s" if possessive else ""))
+            out += (SPELLINGS[stem] + ("'s" if possessive else "")).split(",")
         elif (word,) in ABBREVIATIONS:
             out += ABBREVIATIONS[(word,)]
         elif out and (out[-1], word) in ABBREVIATIONS and out[-2:-1] != ["visual"]:
@@ -159,27 +183,48 @@ def _third_person(words: Words) -> str | None:
     """The verb after "user" for the one after "I"; None when it may be the agent who speaks."""
     if not words:
         return None
-    verb, after = words[0], words[1] if len(words) > 1 else ""
-    if verb == "have":
-        return "has" if after in _AFTER_HAVE or _NUMBER.match(after) else None
-    if verb == "am" and (after in _AGENT_AFTER_AM or (after == "not" and words[2:3] in _NOT_ABLE)):
-        return None
-    if verb in {"do", "can"}:
+    verb, after, next_one = words[0], words[1] if len(words) > 1 else "", words[2:3]
+    if verb in _PAST_LIFE:
+        agents = verb == "was" and after != "born"
+    elif verb == "have":
+        agents = after not in _AFTER_HAVE and not _NUMBER.match(after)
+    elif verb == "am" and after == "afraid":
+        agents = next_one != ["of"]
+    elif verb == "am":
+        agents = after in _AGENT_AFTER_AM or (after == "not" and next_one in _NOT_ABLE)
+    elif verb in {"do", "can"}:
         # Only "I do not like", "I can not eat": what an agent can do is not what the user can do.
-        return THIRD_PERSON[verb] if after == "not" and words[2:3] and words[2] in THIRD_PERSON else None
-    return THIRD_PERSON.get(verb)
+        agents = not (after == "not" and next_one and next_one[0] in THIRD_PERSON)
+    else:
+        agents = False
+    return None if agents else _USERS_VERB.get(verb)
 
 
 _RULES: tuple[Callable[[Words], Words], ...] = (
     _drop_filler,
+    join_compounds,
+    write_is,
     _expand,
     _name_user,
     write_numbers,
+    write_large_numbers,
+    write_day_parts,
     write_times,
     write_dates,
     write_about,
+    write_phrases,
+    write_short_forms,
+    write_bounds,
+    write_frequency,
+    drop_emphasis,
+    write_naming,
+    write_preference,
+    write_negation,
     mend_punctuation,
     move_front,
+    turn_clause,
+    turn_definite,
+    write_having,
     drop_leading_the,
     sort_enumeration,
     turn_identity,

@@ -33,8 +33,8 @@ _TIME_OF_DAY: tuple[tuple[str, ...], ...] = (
     ("in", "the", "evening"),
     ("at", "night"),
 )
-_EVERY = WEEKDAYS | word_set("day week month year morning evening night weekend")
-_FRONT_PREPOSITIONS = frozenset({"in", "on", "at", "during", "every"})
+_EVERY = WEEKDAYS | word_set("day week month year morning evening night weekend spring summer autumn winter")
+_FRONT_PREPOSITIONS = frozenset({"in", "on", "at", "during", "every", "for", "after", "before", "with", "within"})
 
 
 def mend_punctuation(words: Words) -> Words:

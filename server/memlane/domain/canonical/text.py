@@ -30,7 +30,7 @@ _LONGEST_MARK_RUN = 30
 
 _CODE = re.compile(r"`|[:{]\n[ \t]+\S")
 _SECRET = re.compile(
-    r"\b(?:password|passwort|passphrase|passcode|username|user name|login|contraseña|mot de passe|пароль)"
+    r"\b(?:password|passwort|passphrase|passcode|username|user names?\b|login|contraseña|mot de passe|пароль)"
     r"|\bpins?\b|密码|密碼|パスワード|비밀번호",
     re.IGNORECASE,
 )

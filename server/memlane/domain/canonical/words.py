@@ -97,7 +97,37 @@ SPELLINGS = _pairs(
     publically:publicly recomend:recommend recomends:recommends reccomend:recommend comittee:committee
     maintainance:maintenance occassion:occasion occassionally:occasionally succesful:successful
     successfull:successful tendancy:tendency writting:writing wensday:wednesday wendesday:wednesday
-    febuary:february
+    febuary:february calender:calendar calenders:calendars becuase:because alot:a,lot buisness:business
+    collegue:colleague collegues:colleagues embarassed:embarrassed familar:familiar finaly:finally foriegn:foreign
+    grammer:grammar immediatly:immediately independant:independent intresting:interesting intrested:interested
+    knowlege:knowledge libary:library necessery:necessary noticable:noticeable occurence:occurrence
+    oppurtunity:opportunity persistant:persistent posession:possession privelege:privilege
+    proffesional:professional pronounciation:pronunciation realy:really relevent:relevant remeber:remember
+    schedual:schedule similiar:similar speach:speech suprise:surprise temperture:temperature truely:truly
+    unfortunatly:unfortunately usefull:useful vegtables:vegetables vegtable:vegetable expresso:espresso
+    prefere:prefer preferes:prefers preffers:prefers preferrs:prefers prefrence:preference
+    preferance:preference preferances:preferences allergys:allergies alergies:allergies alergy:allergy
+    managment:management developement:development deployement:deployment environement:environment
+    dependancy:dependency dependancies:dependencies sofware:software databse:database docuemnt:document
+    documention:documentation configuraton:configuration reponse:response responce:response
+    recipies:recipes excercise:exercise excercises:exercises exersise:exercise
+    univeristy:university colledge:college hospitol:hospital appartment:apartment appartement:apartment
+    telephon:telephone brekfast:breakfast breakfeast:breakfast saterday:saturday
+    thrusday:thursday tuseday:tuesday wednsday:wednesday munday:monday firday:friday janurary:january
+    januray:january agust:august septmber:september ocotber:october novmber:november decemeber:december
+    meeeting:meeting meetting:meeting meetng:meeting weekely:weekly dayly:daily montly:monthly
+    yoghurt:yogurt cosy:cozy plough:plow sceptical:skeptical
+    fulfil:fulfill enrol:enroll instalment:installment instalments:installments
+    colouring:coloring flavoured:flavored favoured:favored honoured:honored neighbouring:neighboring
+    memorise:memorize memorises:memorizes memorised:memorized utilise:utilize utilises:utilizes
+    minimise:minimize minimises:minimizes minimised:minimized maximise:maximize maximises:maximizes
+    visualise:visualize visualises:visualizes visualised:visualized standardise:standardize
+    standardised:standardized normalise:normalize normalises:normalizes normalised:normalized
+    initialise:initialize initialises:initializes initialised:initialized finalise:finalize
+    finalises:finalizes finalised:finalized emphasise:emphasize emphasises:emphasizes
+    socialise:socialize socialises:socializes capitalise:capitalize capitalised:capitalized
+    organiser:organizer organisers:organizers analysed:analyzed analysing:analyzing
+    optimising:optimizing realising:realizing categorise:categorize categorised:categorized
     """
 )
 """One word in two spellings (British and American), and misspellings that are no word of their own.
@@ -169,10 +199,65 @@ FILLERS: tuple[tuple[str, ...], ...] = (
     ("for", "your", "information", ","),
     ("as", "a", "reminder", ","),
     ("please", "note", "that"),
+    ("please", "note", ","),
+    ("please", "note:"),
     ("note", "that"),
+    ("note", ":"),
+    ("remember", "that"),
+    ("please", "remember", "that"),
+    ("keep", "in", "mind", "that"),
+    ("please", "keep", "in", "mind", "that"),
+    ("as", "noted", ","),
+    ("as", "noted", "earlier", ","),
+    ("as", "i", "said", ","),
+    ("as", "i", "mentioned", ","),
+    ("like", "i", "said", ","),
+    ("as", "discussed", ","),
+    ("as", "you", "know", ","),
+    ("as", "stated", ","),
+    ("as", "a", "side", "note", ","),
+    (
+        "side",
+        "note:",
+    ),
+    ("reminder:",),
+    ("heads", "up:"),
+    ("heads", "up", ","),
+    ("heads-up:",),
+    ("just", "a", "reminder", ","),
+    ("just", "a", "note", ","),
+    ("just", "to", "note", ","),
+    ("to", "be", "clear", ","),
+    ("for", "context", ","),
+    ("for", "reference", ","),
+    ("in", "fact", ","),
+    ("of", "course", ","),
+    ("actually", ","),
+    ("basically", ","),
+    ("well", ","),
+    ("oh", ","),
+    ("anyway", ","),
+    ("incidentally", ","),
+    ("also", ","),
+    ("please",),
     ("it", "is", "worth", "noting", "that"),
 )
 """Openings that say nothing about what follows. Hedges (I think, probably) are not among them."""
+
+LAST_FILLERS: tuple[tuple[str, ...], ...] = (
+    (",", "by", "the", "way"),
+    (",", "btw"),
+    (",", "fyi"),
+    (",", "just", "so", "you", "know"),
+    (",", "for", "the", "record"),
+    (",", "as", "mentioned"),
+    (",", "as", "mentioned", "before"),
+    (",", "as", "mentioned", "earlier"),
+    (",", "as", "you", "know"),
+    (",", "please"),
+    ("please",),
+)
+"""Endings that say nothing about what stands before."""
 
 FUNCTION_WORDS = word_set(
     """
@@ -203,7 +288,12 @@ FRONT_GUARDS = word_set(
 )
 """Where one of these stands in the main clause, a phrase may belong to a part of it, so it is not moved."""
 
-SET_VERBS = word_set("speaks knows likes loves enjoys hates dislikes plays owns")
+SET_VERBS = word_set(
+    """
+    speaks knows likes loves enjoys hates dislikes plays owns uses use supports collects teaches studies grows sells
+    includes contains needs eats drinks avoids
+    """
+)
 """Verbs whose list of objects is a set: its order says nothing. Not among them: prefers, runs, visited."""
 
 COUNTRIES = word_set(
@@ -241,7 +331,7 @@ ENGLISH_STRONG = word_set(
     """
     the and user user's users with from they she he his her their who which that this does not every my i
     am likes loves hates prefers uses works lives wants needs owns has have speaks favorite favourite
-    birthday are team project should must never always use some most by if of
+    birthday are team project should must never always use some most by if of he's she's it's
     """
 ) | frozenset(CONTRACTIONS)
 ENGLISH_WEAK = word_set("is was to for in on at a an as be it do can will were been all no or but when run need")
