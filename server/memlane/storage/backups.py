@@ -12,6 +12,7 @@ from memlane.domain.scoring import CENTERING_PRIOR, FusionWeights
 from memlane.storage.pool import Connection, Pool, PoolLimits, translated
 from memlane.storage.statements import statement
 from memlane.storage.store import PostgresStore
+from memlane.usecases.ports import SpaceVector
 from memlane.usecases.silent_hints import SilentHints
 
 Counts = dict[str, int]
@@ -113,15 +114,14 @@ async def prove_recall(dsn: str, sample: int) -> Proof:
                     row["project_id"],
                     row["user_id"],
                     (row["scope"],),
-                    space_id=row["space_id"],
-                    embedding=query.tolist(),
+                    vectors=[SpaceVector(row["space_id"], query.tolist())],
                     terms=(),
                     weights=FusionWeights(dense=1.0, lexical=0.0),
                     kind=None,
                     min_score=0.0,
                     limit=PROOF_DEPTH,
                 )
-                good, best = _compared([one.memory.id for one in recalled], ids, _scores(vectors, query))
+                good, best = _compared([one.memory.id for one in recalled.found], ids, _scores(vectors, query))
                 found, wanted, asked = found + good, wanted + best, asked + 1
     finally:
         await pool.aclose()
