@@ -34,6 +34,15 @@ EMBED_SECONDS = Histogram(
     registry=REGISTRY,
 )
 EMBED_TEXTS = Counter("memlane_embedder_texts_total", "Texts that were embedded.", registry=REGISTRY)
+JUDGED = Counter(
+    "memlane_judged_total",
+    "Questions to the judge by its verdict: same, different, slow.",
+    ["verdict"],
+    registry=REGISTRY,
+)
+MODEL_FAULTS = Counter(
+    "memlane_model_faults_total", "Unusable answers of the judge or the reranker.", ["model"], registry=REGISTRY
+)
 RECALLS_DROPPED = Counter(
     "memlane_recall_marks_dropped_total",
     "Recall marks (recalledAt) that were dropped because their queue was full.",

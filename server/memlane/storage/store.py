@@ -17,6 +17,7 @@ from memlane.storage.pool import TRIES, Connection, Pool
 from memlane.storage.records import head_of, key_of, memory_of, recall_page_of, stored_of
 from memlane.storage.statements import statement
 from memlane.usecases.ports import (
+    Candidate,
     ChannelHead,
     ChannelRef,
     ChannelWrite,
@@ -104,6 +105,29 @@ class PostgresStore:
             )
         )
         return tuple(Similar(row["id"], min(1.0, max(0.0, row["score"]))) for row in rows)
+
+    async def find_candidates(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        *,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+        limit: int,
+    ) -> list[Candidate]:
+        """See `Store.find_candidates`."""
+        rows = await self._pool.read(
+            lambda connection: connection.fetch(
+                statement("find_candidates"),
+                *(channel.project_id, channel.scope, channel.user_id, kind),
+                *(space_id, embedding, at_least, but_not, limit),
+            )
+        )
+        return [
+            Candidate(row["id"], row["seq"], row["content"], row["absorb_key"], tuple(row["absorbed"])) for row in rows
+        ]
 
     async def find_answer(self, project_id: str, user_id: str, key: str) -> KeptAnswer | None:
         """See `Store.find_answer`."""

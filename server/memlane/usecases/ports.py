@@ -12,6 +12,7 @@ from memlane.domain.scoring import FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.domain.stream import ChannelKey, JoinClaims, RowChange, SessionState
 from memlane.usecases.rows import (
+    Candidate,
     ChangesPage,
     ChannelHead,
     ChannelRef,
@@ -29,6 +30,7 @@ from memlane.usecases.rows import (
 )
 
 __all__ = [
+    "Candidate",
     "ChangesPage",
     "ChannelHead",
     "ChannelRef",
@@ -40,11 +42,13 @@ __all__ = [
     "Hints",
     "Idempotency",
     "JoinTokens",
+    "Judge",
     "KeptAnswer",
     "KeyStore",
     "LedgerEntry",
     "RecallMarks",
     "RecallPage",
+    "Reranker",
     "ScoredMemory",
     "Services",
     "SpaceVector",
@@ -106,6 +110,30 @@ class Embedder(Protocol):
 
     async def aclose(self) -> None:
         """Free connections and threads."""
+        ...
+
+
+class Judge(Protocol):
+    """A model that says whether two statements are one. It is asked only where the form cannot tell."""
+
+    async def says_the_same(self, one: str, other: str) -> bool:
+        """True only for a clear yes within its time limit; never raises."""
+        ...
+
+    async def aclose(self) -> None:
+        """Free connections."""
+        ...
+
+
+class Reranker(Protocol):
+    """A model that reads a query and a memory together."""
+
+    async def relevance(self, query: str, texts: Sequence[str]) -> list[float] | None:
+        """How well each text answers, 0 to 1, in order; None without an answer within its time limit. Never raises."""
+        ...
+
+    async def aclose(self) -> None:
+        """Free connections."""
         ...
 
 
@@ -198,6 +226,20 @@ class Store(Protocol):
         but_not: str | None,
     ) -> tuple[Similar, ...]:
         """At most 3 close live neighbours, nearest first."""
+        ...
+
+    async def find_candidates(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        *,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+        limit: int,
+    ) -> list[Candidate]:
+        """Close live neighbours with all that they absorbed, nearest first."""
         ...
 
     async def find_answer(self, project_id: str, user_id: str, key: str) -> KeptAnswer | None:
@@ -377,5 +419,7 @@ class Services:
     streams: StreamStore
     hints: Hints
     clock: Clock
+    judge: Judge | None = None
+    reranker: Reranker | None = None
     earlier_embedder: Embedder | None = None
     """The model before a change of models: it embeds queries for the rows that are not re-embedded yet."""

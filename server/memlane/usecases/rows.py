@@ -68,6 +68,17 @@ class StoredMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A close live neighbour of a save, with every wording that it absorbed."""
+
+    id: str
+    seq: int
+    content: str
+    absorb_key: bytes | None
+    absorbed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredMemory:
     """A recalled memory and its confidence, 0 to 1."""
 
