@@ -38,11 +38,14 @@ from memlane.storage.managed_entitlements import ManagedEntitlements
 from memlane.storage.migrate import pending_migrations
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.recall_marks import BatchedRecallMarks
+from memlane.storage.statistics import keep_statistics
 from memlane.storage.store import PostgresStore
 from memlane.storage.streams import PostgresStreams
 from memlane.storage.sweeps import drop_old_answers, drop_old_sessions
+from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.authenticate import Gate
 from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Judge, Reranker, Services
+from memlane.usecases.rekey import rekey_for_ever
 from memlane.usecases.silent_hints import SilentHints
 
 STOP_SECONDS = 10.0
@@ -223,6 +226,7 @@ def build(
     roles: frozenset[Role] = frozenset({"api", "gateway", "worker"}),
     *,
     embedder: Embedder | None = None,
+    earlier_embedder: Embedder | None = None,
     clock: Clock | None = None,
     console: Console | None = None,
 ) -> Process:
@@ -232,6 +236,7 @@ def build(
         settings: The configuration.
         roles: What the process does; all in one by default.
         embedder: In place of the one that the settings name.
+        earlier_embedder: In place of the one before a change of models.
         clock: In place of the system's.
         console: Serve the console too: for loopback alone.
 
@@ -253,7 +258,7 @@ def build(
         hub = _build_gateway(process, entitlements, tokens, extra)
     health = HealthHandlers(process.acceptance, process.ping, process.checks)
     if "api" in roles:
-        services = _build_services(process, entitlements, tokens, hub, embedder)
+        services = _build_services(process, entitlements, tokens, hub, embedder, earlier_embedder)
         gate = Gate(services)
         process.services = services
         memories = MemoryHandlers(services, gate)
@@ -265,6 +270,8 @@ def build(
         process.routes = health_routes(health, extra)
     if "worker" in roles:
         process.loops["sweep_answers"] = lambda: drop_old_answers(process.pool)
+        process.loops["statistics"] = lambda: keep_statistics(process.pool)
+        process.loops["rekey"] = lambda: rekey_for_ever(PostgresUpkeep(process.pool))
         process.loops["sweep_sessions"] = lambda: drop_old_sessions(process.pool, settings.session_hours)
     return process
 
@@ -317,6 +324,7 @@ def _build_services(
     tokens: StreamTickets,
     hub: Hub | None,
     embedder: Embedder | None,
+    earlier_embedder: Embedder | None,
 ) -> Services:
     settings = process.settings
     hints: Hints = SilentHints() if hub is None else LocalHints(hub.receive, hub.has_feed)
@@ -340,7 +348,7 @@ def _build_services(
         clock=process.clock,
         judge=make_judge(settings),
         reranker=make_reranker(settings),
-        earlier_embedder=make_earlier_embedder(settings),
+        earlier_embedder=earlier_embedder or make_earlier_embedder(settings),
     )
     optional = (services.judge, services.reranker, services.earlier_embedder)
     process.closers += [model.aclose for model in optional if model is not None]

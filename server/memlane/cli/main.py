@@ -10,6 +10,7 @@ from memlane.cli.bench_recall import bench_recall
 from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
+from memlane.cli.embeddings import embeddings
 from memlane.cli.keys import keys
 from memlane.cli.license import license_group
 from memlane.cli.migrate import migrate_command
@@ -34,6 +35,7 @@ cli.add_command(bench_recall)
 cli.add_command(bench_stream)
 cli.add_command(dev)
 cli.add_command(doctor)
+cli.add_command(embeddings)
 cli.add_command(export_command)
 cli.add_command(gateway)
 cli.add_command(worker)

@@ -43,6 +43,9 @@ JUDGED = Counter(
 MODEL_FAULTS = Counter(
     "memlane_model_faults_total", "Unusable answers of the judge or the reranker.", ["model"], registry=REGISTRY
 )
+REKEYED = Counter(
+    "memlane_rekeyed_rows_total", "Rows that got the absorb key and the terms of a newer version.", registry=REGISTRY
+)
 RECALLS_DROPPED = Counter(
     "memlane_recall_marks_dropped_total",
     "Recall marks (recalledAt) that were dropped because their queue was full.",

@@ -23,26 +23,14 @@ select id::text, score
  order by score desc, id
  limit $9;
 
--- name: find_candidates
--- As find_similar, with the wordings that each neighbour absorbed.
--- $1 project, $2 scope, $3 user, $4 kind, $5 space, $6 embedding, $7 least cosine, $8 excluded id, $9 limit
-with near as (
-    select id, seq, content, absorb_key, score
-      from (select m.id, m.seq, m.content, m.absorb_key, (1 - (m.embedding <=> $6::real[]::halfvec))::float8 as score
-              from channels c
-              join memories m on m.project_id = c.project_id and m.channel_id = c.id
-             where c.project_id = $1 and c.scope = $2 and c.user_id = $3
-               and m.retired_at is null and m.kind = $4 and m.space_id = $5
-               and ($8::uuid is null or m.id <> $8)) scored
-     where score >= $7
-     order by score desc, id
-     limit $9
-)
-select near.id::text, near.seq, near.content, near.absorb_key,
+-- name: find_wordings
+-- Live rows with the wordings that each absorbed, newest first.
+-- $1 project, $2 ids
+select m.id::text, m.seq, m.content, m.absorb_key,
        array(select r.content from memory_revisions r
-              where r.project_id = $1 and r.memory_id = near.id order by r.seq desc) as absorbed
-  from near
- order by near.score desc, near.id;
+              where r.project_id = $1 and r.memory_id = m.id order by r.seq desc) as absorbed
+  from memories m
+ where m.project_id = $1 and m.id = any($2::uuid[]) and m.retired_at is null;
 
 -- name: find_provenance
 -- $1 project, $2 memory, $3 limit
