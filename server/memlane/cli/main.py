@@ -7,6 +7,7 @@ import click
 from memlane import __version__
 from memlane.cli.bench import bench
 from memlane.cli.bench_recall import bench_recall
+from memlane.cli.bench_scale import bench_scale
 from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
@@ -32,6 +33,7 @@ def cli() -> None:
 cli.add_command(api)
 cli.add_command(bench)
 cli.add_command(bench_recall)
+cli.add_command(bench_scale)
 cli.add_command(bench_stream)
 cli.add_command(dev)
 cli.add_command(doctor)

@@ -22,7 +22,9 @@ KNOWN_MAX = 1_000
 NEAREST = 200
 """Candidates by vector: with 200 the index finds .98 and more of the exact ten (docs/recall.md)."""
 EF_SEARCH = "200"
-SELECTIVE_ROWS = 6_000
+COVERED = 300
+"""Candidates by words."""
+SELECTIVE_ROWS = 3_000
 """Most rows that a recall's terms may bring in as candidates, by their known counts."""
 UNKNOWN_COUNT = 500
 """What a term counts for whose rows are not known: the statistics hold every term of more."""
@@ -94,7 +96,7 @@ class LargeChannels:
                     *(selective(query.terms, channel.counts), query.terms),
                     [channel.counts.get(term) for term in query.terms],
                     *(query.weights.dense, query.weights.lexical, query.weights.both),
-                    *(query.kind, query.min_score, query.limit, NEAREST, channel.live, UNSEEN_SHARE),
+                    *(query.kind, query.min_score, query.limit, NEAREST, channel.live, UNSEEN_SHARE, COVERED),
                 )
             return [ScoredMemory(memory_of(row), row["score"]) for row in rows]
 

@@ -26,6 +26,8 @@ async def build_near_index(dsn: str, space_id: int, dimensions: int) -> None:
         if state is None or tuple(int(part) for part in state["version"].split(".")[:2]) < OLDEST_PGVECTOR:
             raise Misconfigured("The index needs pgvector 0.8 or later; this database has an older one.")
         await connection.execute("set statement_timeout = 0")
+        # A graph that does not fit is built many times slower.
+        await connection.execute("set maintenance_work_mem = '512MB'")
         if state["valid"] is False:
             await connection.execute(statement_for_space("drop_near_index", space_id, dimensions))
         await connection.execute(statement_for_space("create_near_index", space_id, dimensions))

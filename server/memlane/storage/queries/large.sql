@@ -24,7 +24,8 @@ select set_config('hnsw.ef_search', $1, true), set_config('hnsw.iterative_scan',
 -- scored exactly. The counts of frequent terms are known; those of the others are counted here.
 -- $1 project, $2 channel, $3 centred query embedding (or null), $4 the shrunk centre, $5 selective terms, $6 all terms,
 -- $7 their counts (null: unknown), $8 weight of the dense side, $9 weight of the lexical side, $10 weight of both,
--- $11 kind (or null), $12 least score, $13 limit, $14 nearest, $15 live rows, $16 share of an unseen term
+-- $11 kind (or null), $12 least score, $13 limit, $14 nearest, $15 live rows, $16 share of an unseen term,
+-- $17 most candidates by words
 with near as materialized (
     select m.id
       from memories m
@@ -36,20 +37,29 @@ with near as materialized (
     select m.id, m.terms
       from memories m
      where m.scope = 'project' and m.retired_at is null and m.terms && $5::text[]
-       and m.project_id = $1 and m.channel_id = $2
+       and m.project_id = $1 and m.channel_id = $2 and ($11::text is null or m.kind = $11)
+), counted as materialized (
+    select q.term, coalesce(q.known, (select count(*) from hits h where q.term = any(h.terms))) as df
+      from unnest($6::text[], $7::bigint[]) as q (term, known)
 ), weights as materialized (
-    select t.term, ln(1 + (greatest($15::float8 - t.df, 0) + 0.5) / (t.df + 0.5))
-                   * case when t.df = 0 then $16::float8 else 1 end as idf
-      from (select q.term, coalesce(q.known, (select count(*) from hits h where q.term = any(h.terms))) as df
-              from unnest($6::text[], $7::bigint[]) as q (term, known)) t
-), ranked as (
+    select term, ln(1 + (greatest($15::float8 - df, 0) + 0.5) / (df + 0.5))
+                 * case when df = 0 then $16::float8 else 1 end as idf
+      from counted
+), covered as (
+    -- Of many rows that share a word with the query only those with the most of its weight are compared by vector.
+    select h.id, sum(w.idf) as shared
+      from hits h join weights w on w.term = any(h.terms)
+     group by h.id
+     order by shared desc, h.id
+     limit $17
+), ranked as materialized (
     select m.id,
            case when m.space_id = 0 and $3::real[] is not null
                 then greatest(0, coalesce(1 - ((m.embedding - $4::real[]::halfvec) <=> $3::real[]::halfvec), 0))
                 else 0 end as near,
            coalesce((select sum(w.idf) from weights w where w.term = any(m.terms))
                     / nullif((select sum(idf) from weights), 0), 0) as coverage
-      from (select id from near union select id from hits) candidates
+      from (select id from near union select id from covered) candidates
       join memories m on m.project_id = $1 and m.id = candidates.id
      where m.retired_at is null and ($11::text is null or m.kind = $11)
 ), best as (
