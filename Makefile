@@ -130,6 +130,10 @@ RECALL_DATA ?= ../shared/data/recall
 bench-recall: $(DEV_STAMP) ## Measure how well recall finds, beside other rankings. RECALL_DATA names a folder of labelled questions.
 	$(BIN)/memlane bench-recall --data $(RECALL_DATA) --data tests/data/recall $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: $(DEV_STAMP) ## Measure recall on a project channel of 200,000 memories beside one of 2,000.
+	$(BIN)/memlane bench-scale $(ARGS)
+
 .PHONY: bench-stream
 bench-stream: $(DEV_STAMP) ## Measure the stream: fan-out beside a bare broadcast, latency, memory, a stalled reader.
 	$(BIN)/memlane bench-stream $(ARGS)

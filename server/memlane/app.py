@@ -17,8 +17,10 @@ from memlane.auth.stream_tickets import StreamTickets
 from memlane.config import Role, Settings
 from memlane.domain.entitlement import LICENSE_REJECTED, EntitlementFault
 from memlane.domain.errors import EmbedderUnavailable, Misconfigured, StorageUnavailable
+from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
+from memlane.embedding.reranker import TeiReranker
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.observability.supervisor import Supervisor
@@ -37,11 +39,14 @@ from memlane.storage.managed_entitlements import ManagedEntitlements
 from memlane.storage.migrate import pending_migrations
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.recall_marks import BatchedRecallMarks
+from memlane.storage.statistics import keep_statistics
 from memlane.storage.store import PostgresStore
 from memlane.storage.streams import PostgresStreams
 from memlane.storage.sweeps import drop_old_answers, drop_old_sessions
+from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.authenticate import Gate
-from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Services
+from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Judge, Reranker, Services
+from memlane.usecases.rekey import rekey_for_ever
 from memlane.usecases.silent_hints import SilentHints
 
 STOP_SECONDS = 10.0
@@ -68,20 +73,64 @@ def make_embedder(settings: Settings) -> Embedder:
     Raises:
         Misconfigured: The offline model has other dimensions, or its file is not the pinned one.
     """
-    if settings.embeddings_url.startswith("local:"):
-        embedder = LocalEmbedder(on_call=metrics.observe_embedding)
-        if embedder.space.dimensions != settings.embedding_dimensions:
-            raise Misconfigured(
-                f"MEMORY_EMBEDDING_DIMENSIONS is {settings.embedding_dimensions}, "
-                f"but the offline model has {embedder.space.dimensions}"
-            )
-        return embedder
-    return OpenAICompatibleEmbedder(
+    return _embedder(
+        "MEMORY_EMBEDDING_DIMENSIONS",
         settings.embeddings_url,
         settings.embedding_model,
         settings.embedding_dimensions,
-        api_key=settings.embeddings_api_key,
-        on_call=metrics.observe_embedding,
+        settings.embeddings_api_key,
+    )
+
+
+def make_earlier_embedder(settings: Settings) -> Embedder | None:
+    """The embedder before a change of models, while it is still configured. Raises as `make_embedder`."""
+    if settings.earlier_embeddings_url is None:
+        return None
+    return _embedder(
+        "MEMORY_EARLIER_EMBEDDING_DIMENSIONS",
+        settings.earlier_embeddings_url,
+        settings.earlier_embedding_model,
+        settings.earlier_embedding_dimensions,
+        settings.earlier_embeddings_api_key,
+    )
+
+
+def _embedder(setting: str, url: str, model: str, dimensions: int, api_key: str | None) -> Embedder:
+    if url.startswith("local:"):
+        embedder = LocalEmbedder(on_call=metrics.observe_embedding)
+        if embedder.space.dimensions != dimensions:
+            raise Misconfigured(f"{setting} is {dimensions}, but the offline model has {embedder.space.dimensions}")
+        return embedder
+    return OpenAICompatibleEmbedder(url, model, dimensions, api_key=api_key, on_call=metrics.observe_embedding)
+
+
+def make_judge(settings: Settings) -> Judge | None:
+    """The judge that the settings name; none by default.
+
+    Raises:
+        Misconfigured: Its URL or key cannot be right.
+    """
+
+    def on_fault() -> None:
+        metrics.MODEL_FAULTS.labels("judge").inc()
+
+    if settings.judge == "entailment":
+        return EntailmentJudge(
+            settings.judge_url, bound=settings.judge_bound, api_key=settings.judge_api_key, on_fault=on_fault
+        )
+    if settings.judge == "chat":
+        return ChatJudge(settings.judge_url, settings.judge_model, api_key=settings.judge_api_key, on_fault=on_fault)
+    return None
+
+
+def make_reranker(settings: Settings) -> Reranker | None:
+    """The reranker that the settings name; none by default. Raises as `make_judge`."""
+    if settings.reranker_url is None:
+        return None
+    return TeiReranker(
+        settings.reranker_url,
+        api_key=settings.reranker_api_key,
+        on_fault=lambda: metrics.MODEL_FAULTS.labels("reranker").inc(),
     )
 
 
@@ -179,6 +228,7 @@ def build(
     roles: frozenset[Role] = frozenset({"api", "gateway", "worker"}),
     *,
     embedder: Embedder | None = None,
+    earlier_embedder: Embedder | None = None,
     clock: Clock | None = None,
     console: Console | None = None,
 ) -> Process:
@@ -188,6 +238,7 @@ def build(
         settings: The configuration.
         roles: What the process does; all in one by default.
         embedder: In place of the one that the settings name.
+        earlier_embedder: In place of the one before a change of models.
         clock: In place of the system's.
         console: Serve the console too: for loopback alone.
 
@@ -209,7 +260,7 @@ def build(
         hub = _build_gateway(process, entitlements, tokens, extra)
     health = HealthHandlers(process.acceptance, process.ping, process.checks)
     if "api" in roles:
-        services = _build_services(process, entitlements, tokens, hub, embedder)
+        services = _build_services(process, entitlements, tokens, hub, embedder, earlier_embedder)
         gate = Gate(services)
         process.services = services
         memories = MemoryHandlers(services, gate)
@@ -227,6 +278,8 @@ def build(
         process.routes = health_routes(health, extra)
     if "worker" in roles:
         process.loops["sweep_answers"] = lambda: drop_old_answers(process.pool)
+        process.loops["statistics"] = lambda: keep_statistics(process.pool)
+        process.loops["rekey"] = lambda: rekey_for_ever(PostgresUpkeep(process.pool))
         process.loops["sweep_sessions"] = lambda: drop_old_sessions(process.pool, settings.session_hours)
     return process
 
@@ -279,6 +332,7 @@ def _build_services(
     tokens: StreamTickets,
     hub: Hub | None,
     embedder: Embedder | None,
+    earlier_embedder: Embedder | None,
 ) -> Services:
     settings = process.settings
     hints: Hints = SilentHints() if hub is None else LocalHints(hub.receive, hub.has_feed)
@@ -301,7 +355,12 @@ def _build_services(
         hints=hints,
         secrets=DetectSecrets(),
         clock=process.clock,
+        judge=make_judge(settings),
+        reranker=make_reranker(settings),
+        earlier_embedder=earlier_embedder or make_earlier_embedder(settings),
     )
+    optional = (services.judge, services.reranker, services.earlier_embedder)
+    process.closers += [model.aclose for model in optional if model is not None]
     process.checks["embedder"] = services.embedder.probe
     process.closers = [marks.flush, services.embedder.aclose, *process.closers]
     return services

@@ -55,6 +55,17 @@ class Settings:
     embedding_model: str
     embedding_dimensions: int
     embeddings_api_key: str | None = field(default=None, repr=False)
+    earlier_embeddings_url: str | None = None
+    earlier_embedding_model: str = ""
+    earlier_embedding_dimensions: int = 0
+    earlier_embeddings_api_key: str | None = field(default=None, repr=False)
+    judge: Literal["none", "entailment", "chat"] = "none"
+    judge_url: str = ""
+    judge_model: str = ""
+    judge_bound: float = 0.9
+    judge_api_key: str | None = field(default=None, repr=False)
+    reranker_url: str | None = None
+    reranker_api_key: str | None = field(default=None, repr=False)
     license: str | None = field(default=None, repr=False)
     license_keys: str | None = None
     redis_url: str | None = field(default=None, repr=False)
@@ -117,6 +128,10 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
     embedder_for = command if role == "api" else None
     database_url = read.parsed("DATABASE_URL", _url("postgresql", "postgres"), "", required_for=command)
     embeddings_url = read.parsed("MEMORY_EMBEDDINGS_URL", _url("http", "https", "local"), "", required_for=embedder_for)
+    earlier_url = read.parsed("MEMORY_EARLIER_EMBEDDINGS_URL", _optional_url("http", "https", "local"), None)
+    earlier_for = None if earlier_url is None else "MEMORY_EARLIER_EMBEDDINGS_URL"
+    judge = read.parsed("MEMLANE_JUDGE", _one_of("none", "entailment", "chat"), "none")
+    judge_for = None if judge == "none" else f"MEMLANE_JUDGE={judge}"
     settings = Settings(
         database_url=database_url,
         deployment_mode="managed" if mode == "managed" else "self_hosted",
@@ -125,6 +140,19 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         embedding_model=read.text("MEMORY_EMBEDDING_MODEL", required_for=embedder_for) or "",
         embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=embedder_for),
         embeddings_api_key=read.text("MEMORY_EMBEDDINGS_API_KEY"),
+        earlier_embeddings_url=earlier_url,
+        earlier_embedding_model=read.text("MEMORY_EARLIER_EMBEDDING_MODEL", required_for=earlier_for) or "",
+        earlier_embedding_dimensions=read.parsed(
+            "MEMORY_EARLIER_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=earlier_for
+        ),
+        earlier_embeddings_api_key=read.text("MEMORY_EARLIER_EMBEDDINGS_API_KEY"),
+        judge="entailment" if judge == "entailment" else "chat" if judge == "chat" else "none",
+        judge_url=read.parsed("MEMLANE_JUDGE_URL", _url("http", "https"), "", required_for=judge_for),
+        judge_model=read.text("MEMLANE_JUDGE_MODEL", required_for=judge_for if judge == "chat" else None) or "",
+        judge_bound=read.parsed("MEMLANE_JUDGE_BOUND", _share, 0.9),
+        judge_api_key=read.text("MEMLANE_JUDGE_API_KEY"),
+        reranker_url=read.parsed("MEMLANE_RERANKER_URL", _optional_url("http", "https"), None),
+        reranker_api_key=read.text("MEMLANE_RERANKER_API_KEY"),
         license=read.text("MEMLANE_LICENSE", required_for=self_hosted),
         license_keys=read.parsed("MEMLANE_LICENSE_KEYS", _license_keys, None, required_for=self_hosted),
         redis_url=read.parsed(
@@ -185,6 +213,16 @@ def _limit(least: int, most: int) -> Callable[[str], int | None]:
         return None if text == "none" else _whole(least, most)(text)
 
     return parse
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0.5 <= share <= 1:  # noqa: PLR2004 - below a half, "different" would be as likely
+        raise ValueError("must be a number from 0.5 to 1")
+    return share
 
 
 def _url(*schemes: str) -> Callable[[str], str]:

@@ -196,6 +196,7 @@ async def running_service(
     settings: Settings | None = None,
     *,
     embedder: Embedder | None = None,
+    earlier: Embedder | None = None,
     clock: Clock | None = None,
     console: Callable[[int], Console] | None = None,
 ) -> AsyncIterator[tuple[Service, Process]]:
@@ -204,6 +205,7 @@ async def running_service(
     process = build(
         settings or deployment.settings(),
         embedder=embedder,
+        earlier_embedder=earlier,
         clock=clock,
         console=None if console is None else console(bound.getsockname()[1]),
     )

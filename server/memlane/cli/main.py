@@ -8,9 +8,11 @@ from memlane import __version__
 from memlane.cli.backup import backup, restore
 from memlane.cli.bench import bench
 from memlane.cli.bench_recall import bench_recall
+from memlane.cli.bench_scale import bench_scale
 from memlane.cli.bench_stream import bench_stream
 from memlane.cli.dev import dev
 from memlane.cli.doctor import doctor
+from memlane.cli.embeddings import embeddings
 from memlane.cli.keys import keys
 from memlane.cli.lanes import lanes
 from memlane.cli.ledger import ledger
@@ -38,9 +40,11 @@ cli.add_command(api)
 cli.add_command(backup)
 cli.add_command(bench)
 cli.add_command(bench_recall)
+cli.add_command(bench_scale)
 cli.add_command(bench_stream)
 cli.add_command(dev)
 cli.add_command(doctor)
+cli.add_command(embeddings)
 cli.add_command(export_command)
 cli.add_command(gateway)
 cli.add_command(worker)

@@ -68,6 +68,7 @@ class Transport:
     Args:
         url: Any URL of the provider; its origin names the provider in errors.
         api_key: Sent as a bearer token, if given. Never logged nor quoted.
+        provider: What it is, for errors.
         max_connections: Exchanges at a time.
         max_waiting: Exchanges waiting for their turn.
         breaker: Counts every exchange; one that was answered, even by a refusal, is a success.
@@ -83,6 +84,7 @@ class Transport:
         url: httpx.URL,
         *,
         api_key: str | None = None,
+        provider: str = "embedder",
         max_connections: int = 8,
         max_waiting: int = 256,
         breaker: CircuitBreaker | None = None,
@@ -98,6 +100,7 @@ class Transport:
         if url.userinfo:
             raise Misconfigured("The embeddings URL carries credentials; give them as the API key instead.")
         self.origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        self._provider = provider
         self._breaker = breaker or CircuitBreaker()
         self._random_unit = random_unit
         self._turns = asyncio.Semaphore(max_connections)
@@ -165,7 +168,7 @@ class Transport:
                 pause = self._pause(attempt, failure.retry_after)
                 if attempt == MAX_ATTEMPTS or asyncio.get_running_loop().time() + pause >= deadline:
                     after = max(1, min(_MAX_RETRY_AFTER, round(failure.retry_after or 1)))
-                    message = f"The embedder at {self.origin} {failure.reason}; try again."
+                    message = f"The {self._provider} at {self.origin} {failure.reason}; try again."
                     raise EmbedFailed(message, retry_after_seconds=after) from None
             await asyncio.sleep(pause)
             attempt += 1
@@ -173,7 +176,7 @@ class Transport:
             return orjson.loads(answer)
         except orjson.JSONDecodeError:
             # Not chained: the decoder's error quotes the answer.
-            message = f"The embedder at {self.origin} answered something that is not JSON."
+            message = f"The {self._provider} at {self.origin} answered something that is not JSON."
             raise UnusableAnswer(message) from None
 
     def _pause(self, attempt: int, retry_after: float | None) -> float:
@@ -190,7 +193,7 @@ class Transport:
             raise EmbedFailed("The embedder is closed; try again.")
         if not self._breaker.admit(loop.time()):
             wait = self._breaker.seconds_until_trial(loop.time())
-            message = f"The embedder at {self.origin} kept failing and is not asked for a moment; try again."
+            message = f"The {self._provider} at {self.origin} kept failing and is not asked for a moment; try again."
             raise EmbedFailed(message, outcome="breaker_open", retry_after_seconds=max(1, round(wait)))
         settled = False
         try:
@@ -225,7 +228,7 @@ class Transport:
             # Asking twice for an embedding does no harm. Not chained: httpx's error holds the request.
             raise _Retry(f"could not be reached ({type(error).__name__})") from None
         except Exception as error:  # noqa: BLE001 - a name that no resolver takes, a broken certificate store, ...
-            message = f"The embedder at {self.origin} failed ({type(error).__name__})."
+            message = f"The {self._provider} at {self.origin} failed ({type(error).__name__})."
             raise EmbedFailed(message) from None
 
     def _check_status(self, response: httpx.Response) -> None:
@@ -233,24 +236,24 @@ class Transport:
         if status in _RETRIED_STATUSES or status >= _SERVER_ERROR:
             raise _Retry(f"answered {status}", _retry_after(response.headers.get("retry-after")))
         if status in _REFUSALS:
-            raise InputRefused(f"The embedder at {self.origin} does not take this input ({status}).", status)
+            raise InputRefused(f"The {self._provider} at {self.origin} does not take this input ({status}).", status)
         if status >= _CLIENT_ERROR:
             hint = "check its URL, model and API key"
-            raise NotOffered(f"The embedder at {self.origin} answered {status}; {hint}.")
+            raise NotOffered(f"The {self._provider} at {self.origin} answered {status}; {hint}.")
         if status >= _REDIRECT:
             hint = "redirects are not followed, so give the final URL"
-            raise NotOffered(f"The embedder at {self.origin} answered with a redirect ({status}); {hint}.")
+            raise NotOffered(f"The {self._provider} at {self.origin} answered with a redirect ({status}); {hint}.")
 
     async def _read(self, response: httpx.Response, max_bytes: int) -> bytes:
         # Compression was not asked for; taken all the same, a small answer could unfold without bound.
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            message = f"The embedder at {self.origin} compressed its answer without being asked to."
+            message = f"The {self._provider} at {self.origin} compressed its answer without being asked to."
             raise UnusableAnswer(message)
         answer = bytearray()
         async for chunk in response.aiter_bytes():
             answer += chunk
             if len(answer) > max_bytes:
-                message = f"The embedder at {self.origin} answered more than {max_bytes} bytes."
+                message = f"The {self._provider} at {self.origin} answered more than {max_bytes} bytes."
                 raise UnusableAnswer(message)
         return bytes(answer)
 

@@ -41,6 +41,18 @@ EMBED_SECONDS = Histogram(
     registry=REGISTRY,
 )
 EMBED_TEXTS = Counter("memlane_embedder_texts_total", "Texts that were embedded.", registry=REGISTRY)
+JUDGED = Counter(
+    "memlane_judged_total",
+    "Questions to the judge by its verdict: same, different, slow.",
+    ["verdict"],
+    registry=REGISTRY,
+)
+MODEL_FAULTS = Counter(
+    "memlane_model_faults_total", "Unusable answers of the judge or the reranker.", ["model"], registry=REGISTRY
+)
+REKEYED = Counter(
+    "memlane_rekeyed_rows_total", "Rows that got the absorb key and the terms of a newer version.", registry=REGISTRY
+)
 RECALLS_DROPPED = Counter(
     "memlane_recall_marks_dropped_total",
     "Recall marks (recalledAt) that were dropped because their queue was full.",

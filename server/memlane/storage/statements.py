@@ -29,3 +29,18 @@ def statements() -> dict[str, str]:
 def statement(name: str) -> str:
     """One statement by its name."""
     return statements()[name]
+
+
+@cache
+def statement_for_space(name: str, space_id: int, dimensions: int) -> str:
+    """A statement of queries/large.sql for one embedding space: both are numbers of our own, never a caller's text.
+
+    Args:
+        name: The statement's name.
+        space_id: The space.
+        dimensions: The length of its vectors.
+    """
+    text = statement(name).replace("halfvec(384)", f"halfvec({int(dimensions)})")
+    return re.sub(r"\bspace_id = 0\b", f"space_id = {int(space_id)}", text).replace(
+        "memories_near_0", f"memories_near_{int(space_id)}"
+    )

@@ -13,10 +13,12 @@ from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.observability import metrics
 from memlane.storage.channel_write import LockedChannel, LostRaceForKey
+from memlane.storage.large_channels import LargeChannels, LargeQuery
 from memlane.storage.pool import TRIES, Connection, Pool
 from memlane.storage.records import head_of, key_of, memory_of, recall_page_of, stored_of
 from memlane.storage.statements import statement
 from memlane.usecases.ports import (
+    Candidate,
     ChannelHead,
     ChannelRef,
     ChannelWrite,
@@ -52,6 +54,7 @@ class PostgresStore:
         self._hints = hints
         self._max_live_rows = max_live_rows
         self._space_ids: dict[EmbeddingSpace, int] = {}
+        self._large = LargeChannels(pool)
 
     async def in_channel(self, caller: Caller, channel: ChannelRef, act: Callable[[ChannelWrite], Awaitable[T]]) -> T:
         """See `Store.in_channel`."""
@@ -96,6 +99,21 @@ class PostgresStore:
         but_not: str | None,
     ) -> tuple[Similar, ...]:
         """See `Store.find_similar`."""
+        return await self._similar(channel, kind, space_id, embedding, at_least, but_not, SIMILAR_MAX)
+
+    async def _similar(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+        limit: int,
+    ) -> tuple[Similar, ...]:
+        large = await self._large.of(channel.project_id) if channel.scope == "project" else None
+        if large is not None and large.space_id == space_id:
+            return await self._large.similar(large, channel.project_id, kind, embedding, at_least, but_not, limit)
         rows = await self._pool.read(
             lambda connection: connection.fetch(
                 statement("find_similar"),
@@ -107,10 +125,36 @@ class PostgresStore:
                 embedding,
                 at_least,
                 but_not,
-                SIMILAR_MAX,
+                limit,
             )
         )
         return tuple(Similar(row["id"], min(1.0, max(0.0, row["score"]))) for row in rows)
+
+    async def find_candidates(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        *,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+        limit: int,
+    ) -> list[Candidate]:
+        """See `Store.find_candidates`."""
+        near = await self._similar(channel, kind, space_id, embedding, at_least, but_not, limit)
+        if not near:
+            return []
+        ids = [one.id for one in near]
+        rows = await self._pool.read(
+            lambda connection: connection.fetch(statement("find_wordings"), channel.project_id, ids)
+        )
+        by_id = {row["id"]: row for row in rows}
+        return [
+            Candidate(one, row["seq"], row["content"], row["absorb_key"], tuple(row["absorbed"]))
+            for one in ids
+            if (row := by_id.get(one)) is not None
+        ]
 
     async def find_answer(self, project_id: str, user_id: str, key: str) -> KeptAnswer | None:
         """See `Store.find_answer`."""
@@ -199,7 +243,33 @@ class PostgresStore:
         min_score: float,
         limit: int,
     ) -> RecallPage:
-        """See `Store.recall`."""
+        """See `Store.recall`. A large project channel is searched by its index, beside the user's own rows."""
+        large = await self._large.of(project_id) if "project" in scopes else None
+        if large is None:
+            return await self._recall_exactly(
+                project_id, user_id, scopes, vectors, terms, weights, kind, min_score, limit
+            )
+        query = LargeQuery(project_id, vectors, terms, weights, kind, min_score, limit)
+        found = await self._large.recall(large, query)
+        if "user" in scopes:
+            own = await self._recall_exactly(
+                project_id, user_id, ["user"], vectors, terms, weights, kind, min_score, limit
+            )
+            found = sorted([*found, *own.found], key=lambda one: (-one.score, one.memory.id))[:limit]
+        return RecallPage(found)
+
+    async def _recall_exactly(
+        self,
+        project_id: str,
+        user_id: str,
+        scopes: Sequence[Scope],
+        vectors: Sequence[SpaceVector],
+        terms: Sequence[str],
+        weights: FusionWeights,
+        kind: Kind | None,
+        min_score: float,
+        limit: int,
+    ) -> RecallPage:
         present, earlier = (*vectors, None, None)[:2]
         rows = await self._pool.read(
             lambda connection: connection.fetch(

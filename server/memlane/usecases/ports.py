@@ -11,24 +11,31 @@ from memlane.domain.memory import AbsorbedBy, Kind, Memory, Position, Scope, Sim
 from memlane.domain.scoring import FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.domain.stream import ChannelKey, JoinClaims, RowChange, SessionState
+from memlane.usecases.model_ports import Embedder, Judge, Reranker
 from memlane.usecases.rows import (
+    Candidate,
     ChangesPage,
     ChannelHead,
     ChannelRef,
     ExportedMemory,
+    ForeignRow,
     Idempotency,
     KeptAnswer,
     LedgerEntry,
     RecallPage,
     ScoredMemory,
+    SpaceStatus,
     SpaceVector,
+    StaleRow,
     StoredMemory,
     StreamTicket,
     Vector,
     Wording,
 )
+from memlane.usecases.upkeep_port import Upkeep
 
 __all__ = [
+    "Candidate",
     "ChangesPage",
     "ChannelHead",
     "ChannelRef",
@@ -37,22 +44,28 @@ __all__ = [
     "Embedder",
     "EntitlementSource",
     "ExportedMemory",
+    "ForeignRow",
     "Hints",
     "Idempotency",
     "JoinTokens",
+    "Judge",
     "KeptAnswer",
     "KeyStore",
     "LedgerEntry",
     "RecallMarks",
     "RecallPage",
+    "Reranker",
     "ScoredMemory",
     "SecretScanner",
     "Services",
+    "SpaceStatus",
     "SpaceVector",
+    "StaleRow",
     "Store",
     "StoredMemory",
     "StreamStore",
     "StreamTicket",
+    "Upkeep",
     "Vector",
     "Wording",
 ]
@@ -65,48 +78,6 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The present moment, timezone-aware, in UTC."""
-        ...
-
-
-class Embedder(Protocol):
-    """Turns texts into unit vectors of one space.
-
-    Concurrency: every method may be called from many tasks of one event loop. Every call ends within its
-    time limit (3 s in all by default, retries included), and every queue inside is bounded.
-
-    Raises (from each embed call):
-        EmbedderUnavailable: The provider is down, slow, answers rubbish, or its queue is full.
-    """
-
-    @property
-    def space(self) -> EmbeddingSpace:
-        """The space of every vector that this embedder returns."""
-        ...
-
-    @property
-    def close_similarity(self) -> float:
-        """The cosine from which two documents of this model count as close (for `similar` in answers)."""
-        ...
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts to be stored, in order. Texts over the model's window are cut, never refused."""
-        ...
-
-    async def embed_query(self, text: str) -> Vector:
-        """Embed a search query; some models want another input for it than for a document."""
-        ...
-
-    async def probe(self) -> None:
-        """Ask for one vector.
-
-        Raises:
-            EmbedderUnavailable: No answer yet; the caller may go on and try later.
-            Misconfigured: It answers, with another dimension or model than configured.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Free connections and threads."""
         ...
 
 
@@ -203,6 +174,20 @@ class Store(Protocol):
         but_not: str | None,
     ) -> tuple[Similar, ...]:
         """At most 3 close live neighbours, nearest first."""
+        ...
+
+    async def find_candidates(
+        self,
+        channel: ChannelRef,
+        kind: Kind,
+        *,
+        space_id: int,
+        embedding: Vector,
+        at_least: float,
+        but_not: str | None,
+        limit: int,
+    ) -> list[Candidate]:
+        """Close live neighbours with all that they absorbed, nearest first."""
         ...
 
     async def find_answer(self, project_id: str, user_id: str, key: str) -> KeptAnswer | None:
@@ -393,5 +378,7 @@ class Services:
     hints: Hints
     secrets: SecretScanner
     clock: Clock
+    judge: Judge | None = None
+    reranker: Reranker | None = None
     earlier_embedder: Embedder | None = None
     """The model before a change of models: it embeds queries for the rows that are not re-embedded yet."""

@@ -5,6 +5,7 @@ from memlane.domain.memory import Draft, WriteOutcome
 from memlane.observability import metrics
 from memlane.usecases.access import require_scope
 from memlane.usecases.idempotency import first_answer, write_once
+from memlane.usecases.judging import Patience, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services, Wording
 from memlane.usecases.saving import channel_of, close_neighbours, store_or_absorb
 from memlane.usecases.wording import derive_wordings
@@ -31,15 +32,24 @@ async def remember(
 
 
 async def save_wording(
-    services: Services, caller: Caller, draft: Draft, wording: Wording, idempotency: Idempotency | None = None
+    services: Services,
+    caller: Caller,
+    draft: Draft,
+    wording: Wording,
+    idempotency: Idempotency | None = None,
+    patience: Patience | None = None,
 ) -> WriteOutcome:
     """Save a draft whose wording is derived already. Raises as `remember`."""
     channel = channel_of(caller, draft.scope)
     similar = await close_neighbours(services, channel, draft, wording)
+    proven = await prove(services, channel, draft, wording, patience or Patience())
 
     async def act(write: ChannelWrite) -> WriteOutcome:
         twin = await write.find_twin(draft.kind, wording.absorb_key)
-        return await store_or_absorb(write, draft, wording, similar, twin)
+        if twin is not None:
+            return await store_or_absorb(write, draft, wording, similar, twin)
+        judged = await still_proven(write, proven)
+        return await store_or_absorb(write, draft, wording, similar, judged, absorbed_by="judge")
 
     outcome = await write_once(services, caller, channel, idempotency, act)
     metrics.WRITES.labels("absorbed" if outcome.absorbed else "created").inc()

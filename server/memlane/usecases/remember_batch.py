@@ -7,6 +7,7 @@ from memlane.domain.caller import Caller
 from memlane.domain.errors import MemlaneError, StorageUnavailable, Unavailable
 from memlane.domain.memory import Draft, WriteOutcome
 from memlane.usecases.access import require_scope
+from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
 from memlane.usecases.ports import Services
 from memlane.usecases.remember import save_wording
 from memlane.usecases.screening import refuse_secrets
@@ -38,19 +39,20 @@ async def remember_batch(
     )
     began = monotonic()
     outcomes: list[WriteOutcome | MemlaneError] = []
+    patience = Patience(BATCH_JUDGE_SECONDS)
     for start in range(0, len(drafts), CHUNK):
         chunk = drafts[start : start + CHUNK]
         if monotonic() - began > BATCH_SECONDS:
             outcomes += [StorageUnavailable("The batch took too long; send this memory again.")] * len(chunk)
         else:
-            outcomes += await _remember_chunk(services, caller, chunk)
+            outcomes += await _remember_chunk(services, caller, chunk, patience)
     if all(isinstance(outcome, Unavailable) for outcome in outcomes) and isinstance(outcomes[0], Unavailable):
         raise outcomes[0]
     return outcomes
 
 
 async def _remember_chunk(
-    services: Services, caller: Caller, chunk: Sequence[Draft]
+    services: Services, caller: Caller, chunk: Sequence[Draft], patience: Patience
 ) -> list[WriteOutcome | MemlaneError]:
     try:
         wordings = await derive_wordings(services, caller, chunk, screened=True)
@@ -59,7 +61,7 @@ async def _remember_chunk(
     outcomes: list[WriteOutcome | MemlaneError] = []
     for draft, wording in zip(chunk, wordings, strict=True):
         try:
-            outcomes.append(await save_wording(services, caller, draft, wording))
+            outcomes.append(await save_wording(services, caller, draft, wording, patience=patience))
         except MemlaneError as fault:
             outcomes.append(fault)
     return outcomes

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from memlane.domain.memory import Memory, Position, Scope
+from memlane.domain.spaces import EmbeddingSpace
 
 Vector = list[float]
 """A unit-length (L2 norm 1) embedding; adapters normalise."""
@@ -66,6 +67,17 @@ class StoredMemory:
     seq: int
     absorb_key: bytes | None = None
     wording_salt: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A close live neighbour of a save, with every wording that it absorbed."""
+
+    id: str
+    seq: int
+    content: str
+    absorb_key: bytes | None
+    absorbed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +147,37 @@ class StreamTicket:
 
     token: str
     join_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaleRow:
+    """A row whose absorb key or terms are of an older version; ``user_id`` is empty in the project scope."""
+
+    project_id: str
+    id: str
+    scope: Scope
+    user_id: str
+    content: str
+    seq: int
+    worded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRow:
+    """A row of another embedding space than the active one."""
+
+    project_id: str
+    id: str
+    content: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceStatus:
+    """An embedding space and how many rows it has."""
+
+    id: int
+    space: EmbeddingSpace
+    rows: int
+    active: bool
+    indexed: bool

@@ -3,7 +3,7 @@
 import uuid_utils
 
 from memlane.domain.caller import Caller
-from memlane.domain.memory import Draft, Position, Scope, Similar, WriteOutcome, united_threads
+from memlane.domain.memory import AbsorbedBy, Draft, Position, Scope, Similar, WriteOutcome, united_threads
 from memlane.usecases.ports import ChannelRef, ChannelWrite, Services, StoredMemory, Wording
 
 
@@ -40,6 +40,7 @@ async def store_or_absorb(
     *,
     superseding: str | None = None,
     new_id: str | None = None,
+    absorbed_by: AbsorbedBy = "form",
 ) -> WriteOutcome:
     """Write what a save comes to, under the channel's lock.
 
@@ -51,12 +52,13 @@ async def store_or_absorb(
         twin: The live row that says the same, looked for under this lock.
         superseding: The row that this one replaces.
         new_id: The id of the row to store; a new one by default.
+        absorbed_by: What proved that the twin says the same.
     """
     if twin is None:
         stored = await write.insert(new_id or new_memory_id(), draft.kind, wording, draft.source_thread_ids)
         position = Position(write.epoch, stored.seq)
         return WriteOutcome(stored.memory, position, similar=similar, retired_id=superseding)
     threads = united_threads(twin.memory.source_thread_ids, draft.source_thread_ids)
-    stored = await write.absorb(twin, wording, threads, "form")
+    stored = await write.absorb(twin, wording, threads, absorbed_by)
     position = Position(write.epoch, stored.seq)
-    return WriteOutcome(stored.memory, position, absorbed=True, absorbed_by="form", retired_id=superseding)
+    return WriteOutcome(stored.memory, position, absorbed=True, absorbed_by=absorbed_by, retired_id=superseding)

@@ -2,10 +2,11 @@
 
 from memlane.domain.caller import Caller
 from memlane.domain.errors import KindMismatch, MemoryNotFound
-from memlane.domain.memory import Draft, WriteOutcome
+from memlane.domain.memory import AbsorbedBy, Draft, WriteOutcome
 from memlane.observability import metrics
 from memlane.usecases.access import require_scope
 from memlane.usecases.idempotency import first_answer, write_once
+from memlane.usecases.judging import Patience, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services, StoredMemory
 from memlane.usecases.saving import channel_of, close_neighbours, new_memory_id, store_or_absorb
 from memlane.usecases.wording import derive_wordings
@@ -42,13 +43,18 @@ async def supersede(
     (wording,) = await derive_wordings(services, caller, [draft])
     channel = channel_of(caller, draft.scope)
     similar = await close_neighbours(services, channel, draft, wording, but_not=target_id)
+    proven = await prove(services, channel, draft, wording, Patience(), but_not=target_id)
 
     async def act(write: ChannelWrite) -> WriteOutcome:
         target = _check_target(await write.find(target_id), draft)
         twin = await write.find_twin(draft.kind, wording.absorb_key, but_not=target_id)
+        by: AbsorbedBy = "form" if twin is not None else "judge"
+        twin = twin or await still_proven(write, proven)
         successor = new_memory_id() if twin is None else twin.memory.id
         await write.retire(target, superseded_by=successor)
-        return await store_or_absorb(write, draft, wording, similar, twin, superseding=target_id, new_id=successor)
+        return await store_or_absorb(
+            write, draft, wording, similar, twin, superseding=target_id, new_id=successor, absorbed_by=by
+        )
 
     outcome = await write_once(services, caller, channel, idempotency, act)
     metrics.WRITES.labels("superseded").inc()

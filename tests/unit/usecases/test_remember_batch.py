@@ -20,7 +20,7 @@ FULL = caller(Grant(Access.READ_WRITE, Access.READ_WRITE))
 def test_no_chunk_is_begun_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 0.0, BATCH_SECONDS, BATCH_SECONDS + 0.1])
 
-    async def saved(_services: Any, _caller: Any, chunk: Any) -> list[str]:
+    async def saved(_services: Any, _caller: Any, chunk: Any, _patience: Any) -> list[str]:
         return [draft.content for draft in chunk]
 
     monkeypatch.setattr(module, "_remember_chunk", saved)
@@ -31,7 +31,7 @@ def test_no_chunk_is_begun_after_the_time_limit(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_when_nothing_could_be_written_the_whole_call_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failed(_services: Any, _caller: Any, chunk: Any) -> list[StorageUnavailable]:
+    async def failed(_services: Any, _caller: Any, chunk: Any, _patience: Any) -> list[StorageUnavailable]:
         return [StorageUnavailable()] * len(chunk)
 
     monkeypatch.setattr(module, "_remember_chunk", failed)

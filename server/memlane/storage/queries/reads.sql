@@ -23,6 +23,15 @@ select id::text, score
  order by score desc, id
  limit $9;
 
+-- name: find_wordings
+-- Live rows with the wordings that each absorbed, newest first.
+-- $1 project, $2 ids
+select m.id::text, m.seq, m.content, m.absorb_key,
+       array(select r.content from memory_revisions r
+              where r.project_id = $1 and r.memory_id = m.id order by r.seq desc) as absorbed
+  from memories m
+ where m.project_id = $1 and m.id = any($2::uuid[]) and m.retired_at is null;
+
 -- name: find_provenance
 -- The history of a memory that this user can see; of a purged one too.
 -- $1 project, $2 user, $3 scopes, $4 memory, $5 limit

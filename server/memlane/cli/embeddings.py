@@ -1,0 +1,97 @@
+"""`memlane embeddings`: which embedding spaces there are, and a change of models."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from memlane.app import make_embedder
+from memlane.cli.migrate import database_url_from
+from memlane.cli.operator import T
+from memlane.config import load_settings
+from memlane.storage.near_index import build_near_index
+from memlane.storage.pool import Pool, PoolLimits
+from memlane.storage.statistics import LARGE_MIN
+from memlane.storage.upkeep import PostgresUpkeep
+from memlane.usecases.ports import Embedder
+from memlane.usecases.reembed import activate, reembed
+
+
+@click.group("embeddings")
+def embeddings() -> None:
+    """Embedding spaces: status, activate, reembed.
+
+    To change the model: set MEMORY_EMBEDDINGS_URL, MEMORY_EMBEDDING_MODEL and MEMORY_EMBEDDING_DIMENSIONS to the new
+    one and MEMORY_EARLIER_EMBEDDINGS_URL, …_MODEL and …_DIMENSIONS to the old one, restart the API, then run `memlane
+    embeddings activate` and `memlane embeddings reembed`. Recall serves both meanwhile. Afterwards unset the
+    MEMORY_EARLIER_ variables. Needs the settings of `memlane api`.
+    """
+
+
+@embeddings.command()
+def status() -> None:
+    """List the embedding spaces and how many rows each has."""
+
+    async def show(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+        table = Table("space", "provider", "model", "dimensions", "rows", "active", "configured", "index")
+        for one in await upkeep.spaces():
+            marks = (one.active, one.space == embedder.space, one.indexed)
+            table.add_row(
+                *(str(one.id), one.space.provider, one.space.model, str(one.space.dimensions), str(one.rows)),
+                *("yes" if mark else "" for mark in marks),
+            )
+        Console(width=max(100, Console().width)).print(table)
+
+    _with_upkeep(show)
+
+
+@embeddings.command("activate")
+@click.option("--index/--no-index", default=None, help="Build the index for large project channels, or do not.")
+def activate_command(index: bool | None) -> None:
+    """Make the configured model's space the one that rows are moved to, and build its index where it is needed."""
+
+    async def act(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+        space_id = await activate(upkeep, embedder)
+        click.echo(f"Space {space_id} is active: {embedder.space.model}, {embedder.space.dimensions} dimensions.")
+        wanted = await upkeep.count_project_rows(space_id, LARGE_MIN) >= LARGE_MIN if index is None else index
+        if wanted:
+            await build_near_index(database_url_from(os.environ), space_id, embedder.space.dimensions)
+            click.echo("Its index for large project channels is built.")
+
+    _with_upkeep(act)
+
+
+@embeddings.command("reembed")
+def reembed_command() -> None:
+    """Move every row to the active space. Recall goes on meanwhile; when broken off, run it again."""
+
+    async def act(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+        space_id = await upkeep.ensure_space(embedder.space)
+        total = await upkeep.count_foreign(space_id)
+        columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("rows", total=total)
+            moved = await reembed(upkeep, embedder, lambda count: bar.advance(task, count))
+        left = await upkeep.count_foreign(space_id)
+        click.echo(f"{moved} rows were moved to space {space_id}; {left} are left.")
+
+    _with_upkeep(act)
+
+
+def _with_upkeep(act: Callable[[PostgresUpkeep, Embedder], Awaitable[T]]) -> T:
+    settings = load_settings(os.environ, command="memlane embeddings")
+
+    async def run() -> T:
+        embedder = make_embedder(settings)
+        pool = Pool(settings.database_url, PoolLimits(max_size=2))
+        try:
+            return await act(PostgresUpkeep(pool), embedder)
+        finally:
+            await embedder.aclose()
+            await pool.aclose()
+
+    return asyncio.run(run())

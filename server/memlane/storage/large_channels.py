@@ -1,0 +1,132 @@
+"""Project channels that are too large to be read whole: what is known about them, and recall by candidates.
+
+A channel is large when `statistics.LARGE_MIN` live rows were counted in it and its embedding space has an index
+(`memlane embeddings activate`). What is known of a project is asked again after 30 s, and kept for at most 1,000
+projects; it may be a little old, which moves scores by less than their rounding.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memlane.domain.memory import Kind, Similar
+from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, FusionWeights
+from memlane.storage.pool import Connection, Pool
+from memlane.storage.records import memory_of
+from memlane.storage.statements import statement, statement_for_space
+from memlane.usecases.ports import ScoredMemory, SpaceVector, Vector
+
+KNOWN_SECONDS = 30.0
+KNOWN_MAX = 1_000
+NEAREST = 200
+"""Candidates by vector: with 200 the index finds .98 and more of the exact ten (docs/recall.md)."""
+EF_SEARCH = "200"
+COVERED = 300
+"""Candidates by words."""
+SELECTIVE_ROWS = 3_000
+"""Most rows that a recall's terms may bring in as candidates, by their known counts."""
+UNKNOWN_COUNT = 500
+"""What a term counts for whose rows are not known: the statistics hold every term of more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeChannel:
+    """The statistics of one large channel; ``counts`` has its frequent terms."""
+
+    channel_id: str
+    space_id: int
+    dimensions: int
+    live: int
+    centre: Sequence[float]
+    counts: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LargeQuery:
+    """What is asked of a large channel."""
+
+    project_id: str
+    vectors: Sequence[SpaceVector]
+    terms: Sequence[str]
+    weights: FusionWeights
+    kind: Kind | None
+    min_score: float
+    limit: int
+
+
+class LargeChannels:
+    """Knows the large channels, by project, and searches them."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known: OrderedDict[str, tuple[float, LargeChannel | None]] = OrderedDict()
+
+    async def of(self, project_id: str) -> LargeChannel | None:
+        """The project's channel, if it is large."""
+        known = self._known.get(project_id)
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
+        row = await self._pool.read(lambda connection: connection.fetchrow(statement("find_statistics"), project_id))
+        found = None
+        if row is not None and row["indexed"]:
+            counts = dict(zip(row["terms"], row["counts"], strict=True))
+            found = LargeChannel(
+                row["channel_id"], row["space_id"], row["dimensions"], row["live"], row["centre"], counts
+            )
+        self._known[project_id] = (time.monotonic() + KNOWN_SECONDS, found)
+        self._known.move_to_end(project_id)
+        if len(self._known) > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return found
+
+    async def recall(self, channel: LargeChannel, query: LargeQuery) -> list[ScoredMemory]:
+        """The best live rows of the channel by fused score."""
+        vector = next((one.embedding for one in query.vectors if one.space_id == channel.space_id), None)
+        share = channel.live / (channel.live + CENTERING_PRIOR)
+        centre = [share * value for value in channel.centre]
+        centred = None if vector is None else [value - middle for value, middle in zip(vector, centre, strict=True)]
+
+        async def search(connection: Connection) -> list[ScoredMemory]:
+            async with connection.transaction():
+                await connection.execute(statement("widen_near_scan"), EF_SEARCH)
+                rows = await connection.fetch(
+                    statement_for_space("recall_large", channel.space_id, channel.dimensions),
+                    *(query.project_id, channel.channel_id, centred, centre),
+                    *(selective(query.terms, channel.counts), query.terms),
+                    [channel.counts.get(term) for term in query.terms],
+                    *(query.weights.dense, query.weights.lexical, query.weights.both),
+                    *(query.kind, query.min_score, query.limit, NEAREST, channel.live, UNSEEN_SHARE, COVERED),
+                )
+            return [ScoredMemory(memory_of(row), row["score"]) for row in rows]
+
+        return await self._pool.read(search)
+
+    async def similar(
+        self, channel: LargeChannel, project_id: str, kind: Kind, embedding: Vector, at_least: float,
+        but_not: str | None, limit: int,
+    ) -> tuple[Similar, ...]:  # fmt: skip
+        """Close live neighbours, nearest first."""
+
+        async def search(connection: Connection) -> tuple[Similar, ...]:
+            async with connection.transaction():
+                await connection.execute(statement("widen_near_scan"), EF_SEARCH)
+                rows = await connection.fetch(
+                    statement_for_space("find_similar_large", channel.space_id, channel.dimensions),
+                    *(project_id, channel.channel_id, kind, embedding, at_least, but_not, limit),
+                )
+            return tuple(Similar(row["id"], min(1.0, max(0.0, row["score"]))) for row in rows)
+
+        return await self._pool.read(search)
+
+
+def selective(terms: Sequence[str], counts: dict[str, int]) -> list[str]:
+    """The query's rarest terms: as many as bring in no more than `SELECTIVE_ROWS` rows, and at least one."""
+    chosen: list[str] = []
+    rows = 0
+    for term in sorted(terms, key=lambda term: (counts.get(term, UNKNOWN_COUNT), term)):
+        rows += counts.get(term, UNKNOWN_COUNT)
+        if chosen and rows > SELECTIVE_ROWS:
+            break
+        chosen.append(term)
+    return chosen
