@@ -7,10 +7,13 @@ const owners = new Map();
 /** Remember whose a join token is. */
 export const own = (token, client) => owners.set(token, client);
 
+/** Our own client sends its token as a subprotocol. */
+const bearerOf = (protocols) => atob([protocols].flat().at(-1).replace("base64url.bearer.phx.", ""));
+
 class SpySocket extends WebSocket {
   constructor(url, protocols) {
     super(url, protocols);
-    const token = new URL(url).searchParams.get("join_token");
+    const token = new URL(url).searchParams.get("join_token") ?? bearerOf(protocols);
     const client = owners.get(token);
     const load = client?.load;
     client?.upgrading(token, this);
