@@ -65,7 +65,8 @@ async def test_every_client_shows_what_the_database_holds_after_faults() -> None
             say(line)
         assert not wrong, f"ORACLE_SEED={SEED}: {len(wrong)} clients differ from the database: {wrong}"
         assert not [line for one in reports for line in one["violations"]], _violations(reports)
-        assert not [one["name"] for one in reports if one.get("replays")], f"ORACLE_SEED={SEED}: told twice: {reports}"
+        again = [one["name"] for one in reports if one.get("replays")]
+        assert not again, f"ORACLE_SEED={SEED}: these were told what lay before their position: {again}"
         assert not deaf, f"ORACLE_SEED={SEED}: these no longer hear: {deaf}"
         assert not failed, f"ORACLE_SEED={SEED}: {failed}"
         assert not complaints, f"ORACLE_SEED={SEED}: the processes logged errors: {complaints[:5]}"

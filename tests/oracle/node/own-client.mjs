@@ -5,7 +5,7 @@ import { StockClient } from "./client.mjs";
 export class OwnClient extends StockClient {
   /** One socket serves both channels. */
   socketsWanted = 1;
-  /** Changes that came a second time on one page: it told its position, so there must be none. */
+  /** Changes that came though they lie before the position that the join told. */
   replays = 0;
 
   open() {
@@ -52,9 +52,11 @@ export class OwnClient extends StockClient {
   mend() {}
 
   heard(text, token, socket, load) {
+    // What comes after the client has hung up does not reach it.
+    if (socket.readyState !== socket.OPEN) return;
     const [, , topic, event, payload] = JSON.parse(text);
     const isCurrent = load === this.load && this.sockets.get(token) === socket;
-    if (isCurrent && event === "memory_metadata" && this.topics.get(topic)?.seqs.has(payload.seq)) {
+    if (isCurrent && event === "memory_metadata" && payload.seq <= (socket.told.get(topic) ?? -1)) {
       this.replays += 1;
       this.note("replay", { seq: payload.seq, topic });
     }
