@@ -10,6 +10,7 @@ NODE_STAMPS := $(patsubst %,$(ORACLE_NODE)/phoenix-%/node_modules/.installed,1.8
 MCP_NODE := tests/integration/mcp/node
 ORACLE_USERS ?= 50
 CLIENT_STAMP := client-js/node_modules/.installed
+CLIENT_DIST := client-js/dist/index.js
 PUBLISHED_STAMP := client-js/test/published/node_modules/.installed
 CONSOLE := client-js/console/dist/index.html
 
@@ -79,7 +80,7 @@ oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under fau
 	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
 
 .PHONY: oracle-setup
-oracle-setup: $(NODE_STAMPS) # The published clients and redis-server.
+oracle-setup: $(NODE_STAMPS) $(CLIENT_DIST) # The published clients, our own, and redis-server.
 	@$(call from-apt,redis-server,the stream's tests,macOS: brew install redis)
 
 .PHONY: chromium
@@ -144,6 +145,9 @@ $(CLIENT_STAMP): client-js/package-lock.json
 	@echo "Installing the JavaScript client's tools (half a minute, once)…"
 	@cd client-js && npm ci --silent --no-audit --no-fund
 	@touch $@
+
+$(CLIENT_DIST): $(CLIENT_STAMP) $(wildcard client-js/src/*.ts)
+	@cd client-js && npm run build --silent
 
 $(PUBLISHED_STAMP): client-js/test/published/package-lock.json $(CLIENT_STAMP)
 	@echo "Installing the published CopilotKit and Next.js packages (a minute, once)…"

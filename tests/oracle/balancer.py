@@ -21,7 +21,8 @@ import httpx
 
 CHUNK = 16 * 1024
 HEALTH_SECONDS = 0.2
-_TOKEN = re.compile(rb"join_token=[^.&\s]+\.([^.&\s]+)\.")
+_TOKEN = re.compile(rb"join_token=([^&\s]+)")
+_OFFERED = re.compile(rb"base64url\.bearer\.phx\.([^,\s]+)")
 
 
 @dataclass(eq=False)
@@ -189,8 +190,15 @@ def _place(link: Link) -> int:
 
 
 def _user_of(data: bytes) -> str:
-    found = _TOKEN.search(data)
-    if found is None:
+    found, offered = _TOKEN.search(data), _OFFERED.search(data)
+    if found is not None:
+        token = found[1]
+    elif offered is not None:
+        token = _decoded(offered[1])
+    else:
         return ""
-    body = json.loads(base64.urlsafe_b64decode(found[1] + b"=" * (-len(found[1]) % 4)))
-    return str(body["u"])
+    return str(json.loads(_decoded(token.split(b".")[1]))["u"])
+
+
+def _decoded(text: bytes) -> bytes:
+    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, Self
 
 FOLDER = Path(__file__).parent / "node"
+OWN_BUILT = Path(__file__).parents[2] / "client-js" / "dist" / "index.js"
 PHOENIX = ("1.8.16", "1.8.4")
 """The published versions that the oracle runs on, each in a folder of its own beside the driver."""
+OWN = "own"
+"""Stands for a version of phoenix: our own client, as `client-js` builds it."""
 LINE_MAX = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A client to open: its name, whose it is, on which phoenix, and its first answers' delays in ms by kind."""
+    """A client to open: its name, whose it is, its phoenix (or `OWN`), and its first answers' delays in ms by kind."""
 
     name: str
     user: str
@@ -43,8 +46,8 @@ class Driver:
     async def __aenter__(self) -> Self:
         """Start Node."""
         missing = [version for version in PHOENIX if not (FOLDER / f"phoenix-{version}" / "node_modules").is_dir()]
-        if shutil.which("node") is None or missing:
-            raise RuntimeError("The published clients are not installed: run `make oracle-setup`")
+        if shutil.which("node") is None or missing or not OWN_BUILT.is_file():
+            raise RuntimeError("The clients are not installed: run `make oracle-setup`")
         self._process = await asyncio.create_subprocess_exec(
             "node",
             str(FOLDER / "driver.mjs"),
@@ -118,10 +121,10 @@ class Driver:
         """What one client shows now."""
         return (await self.reports([name]))[0]
 
-    async def sockets(self) -> int:
-        """How many sockets the client has open that has the fewest."""
-        fewest: int = await self._ask("sockets")
-        return fewest
+    async def connected(self) -> bool:
+        """Whether every client has all its sockets open."""
+        connected: bool = await self._ask("connected")
+        return connected
 
     async def journal(self, name: str) -> list[dict[str, Any]]:
         """All that reached a client, in order."""

@@ -11,8 +11,6 @@ STALL_SECONDS = 8.0
 OUTAGE_SECONDS = 2.2
 """The stock client survives 2.8 s and gives up after 3.1 s (realtime.md)."""
 SETTLE_SECONDS = 30.0
-SOCKETS = 2
-"""The stock client opens one for each channel."""
 FLOOD_ROWS = 150
 
 
@@ -69,10 +67,7 @@ class Faults:
 
     async def _settled(self) -> None:
         # Five failed tries in a row end a client for good: one outage must be over before the next begins.
-        async def holds() -> bool:
-            return await self._fleet.driver.sockets() >= SOCKETS
-
-        await eventually(holds, "every client is connected again", SETTLE_SECONDS)
+        await eventually(self._fleet.driver.connected, "every client is connected again", SETTLE_SECONDS)
 
     async def _later(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

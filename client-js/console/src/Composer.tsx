@@ -18,6 +18,7 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
   const [kind, setKind] = useState<MemoryKind>("operational");
   const [scope, setScope] = useState<MemoryScope>("user");
   const [isSaving, setIsSaving] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const length = [...content].length;
 
@@ -43,7 +44,9 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
       tell(noticeOfFault("The save", error));
     } finally {
       setIsSaving(false);
-      field.current?.focus();
+      // Whoever went on to another field meanwhile stays there.
+      const { activeElement } = document;
+      if (activeElement === document.body || form.current?.contains(activeElement)) field.current?.focus();
     }
   };
   const onSubmit = (event: FormEvent): void => {
@@ -58,7 +61,7 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
   };
 
   return (
-    <form className="composer" onSubmit={onSubmit}>
+    <form ref={form} className="composer" onSubmit={onSubmit}>
       <label htmlFor="content" className="visually-hidden">
         New memory
       </label>

@@ -39,6 +39,14 @@ function MemoryItem({
   const { removeMemory } = useMemories();
   const [isEditing, setIsEditing] = useState(false);
   const isNew = useChanged(memory.updatedAt);
+  const editButton = useRef<HTMLButtonElement>(null);
+  const wasEditing = useRef(false);
+
+  useEffect(() => {
+    // An edit that is given up puts the focus back where it was.
+    if (wasEditing.current && !isEditing) editButton.current?.focus();
+    wasEditing.current = isEditing;
+  }, [isEditing]);
 
   const forget = async (): Promise<void> => {
     try {
@@ -62,6 +70,7 @@ function MemoryItem({
             <MemoryMeta memory={memory} />
             <span className="acts">
               <button
+                ref={editButton}
                 type="button"
                 onClick={() => setIsEditing(true)}
                 aria-label={`Edit: ${memory.content.slice(0, 60)}`}
@@ -90,7 +99,10 @@ function Editor({ memory, tell, onClose }: EditorProps): ReactElement {
   const [content, setContent] = useState(memory.content);
   const [isSaving, setIsSaving] = useState(false);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    field.current?.focus();
+    field.current?.setSelectionRange(field.current.value.length, field.current.value.length);
+  }, []);
 
   const save = async (): Promise<void> => {
     if (content.trim() === "" || isSaving) return;

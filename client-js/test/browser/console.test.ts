@@ -66,6 +66,25 @@ test("a supersede replaces the row: neither window ever shows both wordings", as
   }
 });
 
+test("a save that ends while somebody types elsewhere does not take the focus away", async () => {
+  const user = newUser();
+  const one = await open(user);
+  await one.add("Prefers tea.");
+  await one.row("Prefers tea.").waitFor();
+  let answer = (): void => undefined;
+  const held = new Promise<void>((resolve) => (answer = resolve));
+  await one.window.page.route("**/console/api/memories", async (route) => {
+    if (route.request().method() === "POST") await held;
+    await route.continue();
+  });
+  await one.add("Has a dog named Rex.");
+  await one.row("Prefers tea.").getByRole("button", { name: /^Edit/ }).click();
+  answer();
+  await one.row("Has a dog named Rex.").waitFor();
+  await one.window.page.keyboard.insertText(" In the morning.");
+  expect(await one.window.page.getByLabel("New wording").inputValue()).toBe("Prefers tea. In the morning.");
+});
+
 test("forgetting takes the row away in both windows, at once in the one where it is done", async () => {
   const user = newUser();
   const [one, other] = [await open(user), await open(user)];
@@ -93,7 +112,9 @@ test(
     const began = Date.now();
     await here.add("Said meanwhile.");
     await here.supersede("To be changed.", "Changed.");
+    await here.row("Changed.").waitFor();
     await here.forget("To be forgotten.");
+    await here.row("To be forgotten.").waitFor({ state: "detached" });
     await offline.add("Never arrives.");
     await offline.window.page.locator(".notice-fault").waitFor();
     await equalsTheServers(here, user);

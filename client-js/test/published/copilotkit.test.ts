@@ -1,8 +1,10 @@
 /** The published hook behind the published runtime, both unchanged, on Memlane: the page of docs/with-copilotkit.md. */
+import { createMemoryStore } from "memlane";
 import type { Browser, Locator } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import WebSocket from "ws";
 
-import { serverAdd, serverList, until } from "../support/app.js";
+import { contents as shown, isConnected as isLive, serverAdd, serverList, until } from "../support/app.js";
 import { openBrowser, Window } from "../support/browser.js";
 import { DevServer, type Deployment } from "../support/dev-server.js";
 import { UnentitledApi } from "../support/unentitled.js";
@@ -87,6 +89,27 @@ test("a save of another device appears at once", async () => {
   await isConnected(window);
   await serverAdd(deployment, user, "From the phone.");
   await row(window, "From the phone.").waitFor({ timeout: 3000 });
+});
+
+test("our own store works behind the published runtime too: live, with absorbs and recall", async () => {
+  const user = newUser();
+  const store = createMemoryStore({
+    runtimeUrl: `${app.url}/api/copilotkit`,
+    wsUrl: deployment.wsUrl,
+    headers: { Cookie: `user=${user}` },
+    WebSocket,
+  });
+  try {
+    store.subscribe(() => undefined);
+    await until(() => isLive(store), "connected");
+    await serverAdd(deployment, user, "From the phone.");
+    await until(() => shown(store).length === 1, "the phone's memory");
+    expect(await store.addMemory({ content: "FROM THE PHONE.", kind: "topical" })).toMatchObject({ absorbed: true });
+    expect((await store.recall("phone")).memories[0]?.content).toBe("FROM THE PHONE.");
+    expect(shown(store)).toEqual(await truth(user));
+  } finally {
+    store.close();
+  }
 });
 
 test("on a server that is not entitled isAvailable is false", async () => {

@@ -91,6 +91,8 @@ export class Network {
         network.#sockets.add(this);
         this.on("close", () => network.#sockets.delete(this));
         this.on("message", (data: Buffer) => {
+          // What comes after the client has hung up does not reach it.
+          if (this.readyState !== WebSocket.OPEN) return;
           const [, , topic, event, payload] = JSON.parse(data.toString()) as [
             null,
             null,

@@ -8,6 +8,9 @@ const WATCHED_ROWS_MAX = 20;
 const told = new Map();
 
 export class StockClient {
+  /** One for each channel. */
+  socketsWanted = 2;
+
   constructor({ name, user, phoenix, core, bff, wsUrl, began }) {
     Object.assign(this, { name, user, phoenix, core, bff, wsUrl, began });
     this.holds = {};
@@ -28,15 +31,7 @@ export class StockClient {
   /** Load the page: a new store, which fetches the list and a token at once. */
   open() {
     this.store?.stop();
-    // A new page remembers nothing of what the former was told.
-    this.topics.clear();
-    this.rowSeqs.clear();
-    this.subscribeFailed = false;
-    this.listed = false;
-    this.everConnected = false;
-    this.unavailable = false;
-    this.load += 1;
-    this.note("load", {});
+    this.forget();
     this.store = this.core.ɵcreateMemoryStore({ fetch: this.bff.fetchOf(this) });
     this.store.start();
     this.store.select(this.core.ɵselectMemoriesRealtimeStatus).subscribe((status) => {
@@ -45,17 +40,33 @@ export class StockClient {
       this.statuses.push({ at: this.now(), status, excused: this.unavailable && !this.everConnected });
       this.note("status", { status });
     });
-    let shown = new Set();
+    let shown = [];
     this.store.select(this.core.ɵselectMemories).subscribe((memories) => {
-      // With more rows than a step-by-step test has, the journal would cost more than the store itself.
-      if (memories.length > WATCHED_ROWS_MAX) return;
-      const now = new Set(memories.map(({ id }) => id));
-      const came = [...now].filter((id) => !shown.has(id));
-      const went = [...shown].filter((id) => !now.has(id));
-      shown = now;
-      if (came.length || went.length) this.note("rows", { came, went });
+      this.noteRows(memories, shown);
+      shown = memories;
     });
     this.store.setContext({ runtimeUrl: "http://bff", wsUrl: this.wsUrl, headers: {} });
+  }
+
+  /** A new page remembers nothing of what the former was told. */
+  forget() {
+    this.topics.clear();
+    this.rowSeqs.clear();
+    this.subscribeFailed = false;
+    this.listed = false;
+    this.everConnected = false;
+    this.unavailable = false;
+    this.load += 1;
+    this.note("load", {});
+  }
+
+  noteRows(memories, before) {
+    // With more rows than a step-by-step test has, the journal would cost more than the store itself.
+    if (memories.length > WATCHED_ROWS_MAX || before.length > WATCHED_ROWS_MAX) return;
+    const [now, then] = [memories, before].map((rows) => new Set(rows.map(({ id }) => id)));
+    const came = [...now].filter((id) => !then.has(id));
+    const went = [...then].filter((id) => !now.has(id));
+    if (came.length || went.length) this.note("rows", { came, went });
   }
 
   /**

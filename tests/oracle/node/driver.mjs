@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 import { Bff } from "./bff.mjs";
 import { StockClient } from "./client.mjs";
 import { DIMENSIONS, serveEmbeddings } from "./embedder.mjs";
+import { OwnClient } from "./own-client.mjs";
 import { randomOf } from "./random.mjs";
 import { User } from "./users.mjs";
 import "./spy.mjs";
@@ -38,8 +39,9 @@ const commands = {
   /** Open clients; returns at once. */
   async open({ bff = "main", wsUrl, wanted }) {
     for (const { name, user, phoenix, holds = {} } of wanted) {
-      const core = await coreWith(phoenix);
-      const client = new StockClient({ name, user, phoenix, core, bff: bffs.get(bff), wsUrl, began });
+      const parts = { name, user, phoenix, bff: bffs.get(bff), wsUrl, began };
+      const client =
+        phoenix === "own" ? new OwnClient(parts) : new StockClient({ ...parts, core: await coreWith(phoenix) });
       client.holds = holds;
       clients.set(name, client);
       client.open();
@@ -78,9 +80,9 @@ const commands = {
     return names.map((name) => clients.get(name).report());
   },
 
-  /** How many sockets the client has open that has the fewest. */
-  sockets() {
-    return Math.min(...[...clients.values()].map((client) => client.openSockets.size));
+  /** Whether every client has all its sockets open. */
+  connected() {
+    return [...clients.values()].every((client) => client.openSockets.size >= client.socketsWanted);
   },
 
   journal({ name }) {
