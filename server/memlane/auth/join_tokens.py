@@ -6,6 +6,7 @@ It travels in a URL, so the claims are short:
     o organization   p project    u user       s scope (user, project)    k key id     l lane
     g grant, two letters of n, r, w: user side, project side              c join code
     e epoch          q cursor: the seq to read from                      iat          jti session id
+    x the user's latest log-out, in microseconds since 1970; 0 for none
 
 There is no `exp`: how long a token serves depends on its first use, which the caller knows. `iat` is what
 those rules start from.
@@ -15,7 +16,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -23,7 +24,7 @@ from jwt import PyJWS
 from jwt.algorithms import HMACAlgorithm
 from jwt.exceptions import InvalidKeyError
 
-from memlane.auth._compact import as_second, read_header, read_object, verified_payload
+from memlane.auth._compact import LATEST_SECOND, as_second, read_header, read_object, verified_payload
 from memlane.domain.errors import Misconfigured
 from memlane.domain.grant import Access, Grant
 from memlane.domain.stream import JoinClaims
@@ -46,7 +47,9 @@ _HEADER: Final = {"alg": ALGORITHM, "typ": "join"}
 _TEXT: Final = re.compile(rf"[A-Za-z0-9._:-]{{1,{TEXT_MAX}}}", re.ASCII)
 _LETTERS: Final = {Access.NONE: "n", Access.READ: "r", Access.READ_WRITE: "w"}
 _ACCESS: Final = {letter: access for access, letter in _LETTERS.items()}
-_NAMES: Final = frozenset({"o", "p", "u", "s", "g", "k", "l", "c", "e", "q", "iat", "jti"})
+_NAMES: Final = frozenset({"o", "p", "u", "s", "g", "k", "l", "c", "e", "q", "iat", "jti", "x"})
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class JoinTokenFault(StrEnum):
@@ -119,6 +122,7 @@ class JoinTokens:
             "q": claims.cursor,
             "iat": int(claims.issued_at.timestamp()),
             "jti": claims.session_id,
+            "x": 0 if claims.logged_out_at is None else (claims.logged_out_at - _EPOCH) // _MICROSECOND,
         }
         if _claims(compact) is None:
             raise ValueError("a claim is empty, too long or malformed")
@@ -172,8 +176,8 @@ def _claims(compact: dict[str, object]) -> JoinClaims | None:
         return None
     texts = [_text(compact[name]) for name in ("o", "p", "k", "l", "c", "e", "jti")]
     user, scope, grant = _user(compact["u"]), _scope(compact["s"]), _grant(compact["g"])
-    cursor, issued_at = compact["q"], as_second(compact["iat"])
-    if None in texts or user is None or scope is None or grant is None or issued_at is None:
+    cursor, issued_at, logged_out = compact["q"], as_second(compact["iat"]), _microseconds(compact["x"])
+    if None in texts or user is None or scope is None or grant is None or issued_at is None or logged_out is None:
         return None
     if isinstance(cursor, bool) or not isinstance(cursor, int) or not 0 <= cursor <= SEQ_MAX:
         return None
@@ -191,7 +195,15 @@ def _claims(compact: dict[str, object]) -> JoinClaims | None:
         cursor=cursor,
         issued_at=datetime.fromtimestamp(issued_at, UTC),
         session_id=session_id,
+        logged_out_at=_EPOCH + logged_out * _MICROSECOND if logged_out else None,
     )
+
+
+def _microseconds(value: object) -> int | None:
+    """Microseconds since 1970 that a datetime can hold."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= LATEST_SECOND * 1_000_000 else None
 
 
 def _text(value: object) -> str | None:

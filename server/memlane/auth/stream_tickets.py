@@ -7,7 +7,7 @@ from memlane.auth.join_tokens import JoinTokenRejected, JoinTokens
 from memlane.domain.caller import Caller
 from memlane.domain.errors import TokenRejected
 from memlane.domain.stream import JoinClaims
-from memlane.usecases.ports import ChannelHead, StreamTicket
+from memlane.usecases.ports import StreamStart, StreamTicket
 
 
 class StreamTickets:
@@ -16,8 +16,9 @@ class StreamTickets:
     def __init__(self, tokens: JoinTokens) -> None:
         self._tokens = tokens
 
-    def mint(self, caller: Caller, head: ChannelHead, *, cursor: int, now: datetime) -> StreamTicket:
+    def mint(self, caller: Caller, start: StreamStart, *, now: datetime) -> StreamTicket:
         """See `usecases.ports.JoinTokens.mint`."""
+        head = start.head
         claims = JoinClaims(
             organization=caller.key.organization_id,
             project=caller.project_id,
@@ -28,9 +29,10 @@ class StreamTickets:
             lane=caller.key.lane.id,
             join_code=head.join_code,
             epoch=head.position.epoch,
-            cursor=cursor,
+            cursor=start.cursor,
             issued_at=now,
             session_id=uuid4().hex,
+            logged_out_at=start.logged_out_at,
         )
         return StreamTicket(self._tokens.mint(claims), head.join_code)
 

@@ -19,6 +19,7 @@ from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.phoenix.frames import MAX_FRAME_BYTES
 from memlane.realtime.wire import StreamSocketProtocol
+from memlane.rest.http_protocol import HttpProtocol
 
 GRACE_SECONDS = 10
 """Longest wait for requests under way when the process is told to stop."""
@@ -142,7 +143,8 @@ def server_of(
     return Server(
         uvicorn.Config(
             app,
-            http="httptools",
+            http=HttpProtocol,
+            proxy_headers=False,
             ws=StreamSocketProtocol,
             ws_max_size=MAX_FRAME_BYTES,
             ws_per_message_deflate=False,

@@ -38,6 +38,7 @@ class JoinClaims:
         cursor: The channel's seq to read from, 0 to 2**63 - 1.
         issued_at: When it was made, UTC, in whole seconds.
         session_id: The stream session, unique to this token.
+        logged_out_at: The user's latest log-out when it was made, UTC; None: there was none.
     """
 
     organization: str
@@ -52,6 +53,7 @@ class JoinClaims:
     cursor: int
     issued_at: datetime
     session_id: str
+    logged_out_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,7 @@ def decide_session(claims: JoinClaims, state: SessionState, *, session_hours: in
         refusal = "lane_off"
     elif state.epoch != claims.epoch:
         refusal = "other_epoch"
-    # A token's time is cut to whole seconds: one made in the second of the log-out counts as made before it.
-    elif state.logged_out_at is not None and claims.issued_at <= state.logged_out_at:
+    elif _has_logged_out(claims, state):
         refusal = "logged_out"
     elif state.first_used_at is None:
         if now - claims.issued_at > timedelta(seconds=UNUSED_SECONDS):
@@ -95,6 +96,12 @@ def decide_session(claims: JoinClaims, state: SessionState, *, session_hours: in
     elif now - state.first_used_at > timedelta(hours=session_hours):
         refusal = "session_ended"
     return Allowed() if refusal is None else Denied(refusal)
+
+
+def _has_logged_out(claims: JoinClaims, state: SessionState) -> bool:
+    """Whether the user has logged out since the token was made: by the database's own word, whatever the clocks say."""
+    latest, known = state.logged_out_at, claims.logged_out_at
+    return latest is not None and (known is None or latest > known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame, Opcode
 
+from memlane.observability.logs import log
 from memlane.phoenix.close_codes import CloseCode
 
 EXTENSION = "memlane.wire"
@@ -76,6 +77,14 @@ class StreamSocketProtocol(WebSocketsSansIOProtocol):
         """Set the marks of the socket's buffer."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=PAUSE_BYTES, low=DRAINED_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer an upgrade whose head the library refuses; uvicorn would leave it without an answer for ever."""
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.close()
+            log.info("upgrade_refused", reason="head_too_large", status=403)
 
     def handle_connect(self, event: Any) -> None:
         """Hand over the wire with the upgrade."""

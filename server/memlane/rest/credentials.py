@@ -70,7 +70,7 @@ async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False
         grant=grant,
         request_id=request.state.request_id,
         provenance=_provenance(
-            {name: None if name not in request.headers else _text(request.headers[name]) for name in HEADER_NAMES}
+            {name: None if name not in request.headers else header_text(request.headers[name]) for name in HEADER_NAMES}
         ),
     )
 
@@ -79,7 +79,7 @@ def _user_id(request: Request) -> str:
     values = request.headers.getlist(USER_HEADER)
     if len(values) > 1:
         raise _bad_header(USER_HEADER, "is given twice")
-    text = _text(values[0]).strip() if values else ""
+    text = header_text(values[0]).strip() if values else ""
     if not 1 <= len(text) <= USER_ID_MAX:
         raise _bad_header(USER_HEADER, f"must have 1 to {USER_ID_MAX} characters")
     if "\0" in text:
@@ -87,7 +87,7 @@ def _user_id(request: Request) -> str:
     return text
 
 
-def _text(value: str) -> str:
+def header_text(value: str) -> str:
     """Header bytes are UTF-8, or else Latin-1; Starlette hands them over as Latin-1."""
     try:
         return value.encode("latin-1").decode("utf-8")

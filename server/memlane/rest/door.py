@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -39,7 +39,7 @@ class PathDoor:
     def __init__(self, template: str, operations: dict[str, Operation]) -> None:
         self._template = template
         self._operations = operations
-        self._allowed = tuple(sorted(operations))
+        self._allowed = tuple(sorted({*operations, "HEAD"} if "GET" in operations else operations))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -60,12 +60,24 @@ class NoDoor:
     """Serves every path that is not in the table."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 404."""
+        """Answer 404, a websocket's upgrade too."""
+        if scope["type"] == "websocket":
+            await _refuse_upgrade(scope, receive, send)
+            return
 
         async def refuse(_request: Request) -> Response:
             raise NoSuchRoute
 
         await answer(Request(scope, receive), Operation(refuse), "unknown", scope, receive, send)
+
+
+async def _refuse_upgrade(scope: Scope, receive: Receive, send: Send) -> None:
+    request_id = _request_id(HTTPConnection(scope))
+    response = error_response(NoSuchRoute(), request_id)
+    response.headers[REQUEST_ID_HEADER] = request_id
+    log.info("upgrade_refused", route="unknown", status=response.status_code, request_id=request_id)
+    # Starlette sends it with the events of a refused upgrade.
+    await response(scope, receive, send)
 
 
 async def answer(
@@ -135,7 +147,7 @@ async def _answer(
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"})
 
 
-def _request_id(request: Request) -> str:
+def _request_id(request: HTTPConnection) -> str:
     sent = request.headers.get(REQUEST_ID_HEADER, "")
     return sent if _REQUEST_ID.fullmatch(sent) else uuid4().hex
 

@@ -99,8 +99,9 @@ class MemoryHandlers:
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryBatch)
+        drafts = [_draft(one) for one in body.memories]
         return json_response(
-            batch_body(await remember_batch(self.services, caller, [_draft(one) for one in body.memories]))
+            batch_body(await remember_batch(self.services, caller, drafts, idempotency_of(request, body)))
         )
 
     async def read(self, request: Request) -> Response:
@@ -134,7 +135,8 @@ class MemoryHandlers:
         caller = await caller_of(request, self.gate)
         require_some(caller, needs_write=True)
         refuse_query(request)
-        return json_response(written_body(await restore(self.services, caller, memory_id_of(request))))
+        outcome = await restore(self.services, caller, memory_id_of(request), idempotency_of(request, Empty()))
+        return json_response(written_body(outcome))
 
     async def recall(self, request: Request) -> Response:
         """POST /api/memories/recall."""

@@ -4,6 +4,7 @@ from starlette.requests import Request
 
 from memlane.domain.errors import FieldFault, ValidationFailed
 from memlane.domain.hashing import request_sha256
+from memlane.rest.credentials import header_text
 from memlane.rest.models import Request as Body
 from memlane.usecases.ports import Idempotency
 
@@ -13,7 +14,7 @@ KEY_MAX = 128
 
 
 def idempotency_of(request: Request, body: Body) -> Idempotency | None:
-    """The key and what it stands for: method, path and the body's meaning, however it was written.
+    """The key and what it stands for: method, path and the body's meaning, however they were written.
 
     Raises:
         ValidationFailed: Longer than 128 characters, empty, not printable, or given twice.
@@ -21,8 +22,8 @@ def idempotency_of(request: Request, body: Body) -> Idempotency | None:
     values = request.headers.getlist(HEADER)
     if not values:
         return None
-    key = values[0].strip()
+    key = header_text(values[0]).strip()
     if len(values) > 1 or not 1 <= len(key) <= KEY_MAX or not key.isprintable():
         message = f"must be given once and have 1 to {KEY_MAX} printable characters"
         raise ValidationFailed(f"The header {HEADER} {message}.", [FieldFault(HEADER, message)])
-    return Idempotency(key, request_sha256(request.method, request.url.path, body.model_dump_json()))
+    return Idempotency(key, request_sha256(request.method, request.url.path.lower(), body.model_dump_json()))

@@ -1,5 +1,6 @@
 """Bodies, query strings, paths and cursors: from bytes to models, with a fault for each bad field."""
 
+import asyncio
 import base64
 import binascii
 import json
@@ -17,6 +18,8 @@ from memlane.domain.errors import FieldFault, MemoryNotFound, PayloadTooLarge, V
 
 BODY_MAX = 512 * 1024
 """Longest body, in bytes (rest.md)."""
+BODY_SECONDS = 4.0
+"""Longest wait for a request's body: the caller's slowness is not told as an outage."""
 FAULTS_MAX = 50
 """Most faults that one answer lists."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -29,15 +32,21 @@ async def read_body(request: Request) -> bytes:
 
     Raises:
         PayloadTooLarge: It is over 512 KiB; told from its length before it is read, else as soon as it is over.
+        ValidationFailed: It did not come within 4 s.
     """
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced[:12]) > BODY_MAX:
         raise PayloadTooLarge
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_MAX:
-            raise PayloadTooLarge
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > BODY_MAX:
+                    raise PayloadTooLarge
+    except TimeoutError:
+        message = f"did not come whole within {BODY_SECONDS:g} s"
+        raise ValidationFailed(f"The body {message}.", [FieldFault("", message)]) from None
     return bytes(body)
 
 

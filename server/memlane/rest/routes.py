@@ -87,6 +87,7 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             {200: models.BatchBody},
             _WRITE,
             body=models.MemoryBatch,
+            idempotent_by_key=True,
             deadline_seconds=BATCH_SECONDS + DEADLINE_SECONDS,
         ),
         RouteSpec(
@@ -155,7 +156,8 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             "Bring a retired memory back, unless a live one says the same.",
             "Memories",
             {200: models.WrittenMemory},
-            _READ,
+            (400, 401, 403, 404, 409, 503),
+            idempotent_by_key=True,
         ),
         RouteSpec(
             "GET",

@@ -29,6 +29,7 @@ from memlane.usecases.ports import (
     RecallPage,
     SpaceVector,
     StoredMemory,
+    StreamStart,
     Vector,
 )
 
@@ -175,12 +176,10 @@ class PostgresStore:
         rows = await self._rows_of_every_channel("find_channels", project_id, user_id, scopes)
         return tuple(head_of(row) for row in rows)
 
-    async def stream_heads(
-        self, project_id: str, user_id: str, scopes: Sequence[Scope]
-    ) -> tuple[tuple[ChannelHead, int], ...]:
+    async def stream_heads(self, project_id: str, user_id: str, scopes: Sequence[Scope]) -> tuple[StreamStart, ...]:
         """See `Store.stream_heads`."""
         rows = await self._rows_of_every_channel("find_stream_heads", project_id, user_id, scopes)
-        return tuple((head_of(row), row["cursor"]) for row in rows)
+        return tuple(StreamStart(head_of(row), row["cursor"], row["logged_out_at"]) for row in rows)
 
     async def _rows_of_every_channel(
         self, name: str, project_id: str, user_id: str, scopes: Sequence[Scope]

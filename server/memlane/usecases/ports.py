@@ -28,6 +28,7 @@ from memlane.usecases.rows import (
     SpaceVector,
     StaleRow,
     StoredMemory,
+    StreamStart,
     StreamTicket,
     Vector,
     Wording,
@@ -63,6 +64,7 @@ __all__ = [
     "StaleRow",
     "Store",
     "StoredMemory",
+    "StreamStart",
     "StreamStore",
     "StreamTicket",
     "Upkeep",
@@ -202,10 +204,8 @@ class Store(Protocol):
         """The channels of these scopes, made where they do not exist yet."""
         ...
 
-    async def stream_heads(
-        self, project_id: str, user_id: str, scopes: Sequence[Scope]
-    ) -> tuple[tuple[ChannelHead, int], ...]:
-        """As `heads`, each with the seq that the channel had 60 s ago (a token's cursor, realtime.md)."""
+    async def stream_heads(self, project_id: str, user_id: str, scopes: Sequence[Scope]) -> tuple[StreamStart, ...]:
+        """As `heads`, with what a join token says beside."""
         ...
 
     async def list_memories(
@@ -305,8 +305,8 @@ class RecallMarks(Protocol):
 class JoinTokens(Protocol):
     """Signs what lets a browser join its own topics."""
 
-    def mint(self, caller: Caller, head: ChannelHead, *, cursor: int, now: datetime) -> StreamTicket:
-        """A token for one channel from ``cursor`` on."""
+    def mint(self, caller: Caller, start: StreamStart, *, now: datetime) -> StreamTicket:
+        """A token for one channel, from its cursor on."""
         ...
 
     def verify(self, token: str) -> JoinClaims:

@@ -2,13 +2,15 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from memlane.domain.caller import Caller
 from memlane.domain.errors import MemlaneError, StorageUnavailable, Unavailable
 from memlane.domain.memory import Draft, WriteOutcome
 from memlane.usecases.access import require_scope
+from memlane.usecases.idempotency import first_answer
 from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
-from memlane.usecases.ports import Services
+from memlane.usecases.ports import Idempotency, Services
 from memlane.usecases.remember import save_wording
 from memlane.usecases.screening import refuse_secrets
 from memlane.usecases.wording import derive_wordings
@@ -23,6 +25,7 @@ async def remember_batch(
     services: Services,
     caller: Caller,
     drafts: Sequence[Draft],
+    idempotency: Idempotency | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[WriteOutcome | MemlaneError]:
     """Save drafts in order. A write that fails gives its error in place of an outcome and stops no other.
@@ -30,6 +33,7 @@ async def remember_batch(
     Raises:
         Denied: The lane or the grant forbids one of them; then none is written.
         SecretDetected: One of them holds a credential; then none is written.
+        IdempotencyConflict: The key was used with another batch; then none is written.
         Unavailable: The embedder or the database did not answer for any of them; then none is written.
     """
     for draft in drafts:
@@ -38,30 +42,40 @@ async def remember_batch(
         services, caller, [(f"memories.{place}.content", draft.content) for place, draft in enumerate(drafts)]
     )
     began = monotonic()
-    outcomes: list[WriteOutcome | MemlaneError] = []
+    writes = [(draft, _part(idempotency, place)) for place, draft in enumerate(drafts)]
+    answered = [await first_answer(services, caller, part) for _, part in writes]
+    left = [write for write, answer in zip(writes, answered, strict=True) if answer is None]
+    written: list[WriteOutcome | MemlaneError] = []
     patience = Patience(BATCH_JUDGE_SECONDS)
-    for start in range(0, len(drafts), CHUNK):
-        chunk = drafts[start : start + CHUNK]
+    for start in range(0, len(left), CHUNK):
+        chunk = left[start : start + CHUNK]
         if monotonic() - began > BATCH_SECONDS:
-            outcomes += [StorageUnavailable("The batch took too long; send this memory again.")] * len(chunk)
+            written += [StorageUnavailable("The batch took too long; send this memory again.")] * len(chunk)
         else:
-            outcomes += await _remember_chunk(services, caller, chunk, patience)
+            written += await _remember_chunk(services, caller, chunk, patience)
+    new = iter(written)
+    outcomes = [next(new) if answer is None else answer for answer in answered]
     if all(isinstance(outcome, Unavailable) for outcome in outcomes) and isinstance(outcomes[0], Unavailable):
         raise outcomes[0]
     return outcomes
 
 
+def _part(idempotency: Idempotency | None, place: int) -> Idempotency | None:
+    """The key of one write: no caller can send one with a line break. It stands for the whole request."""
+    return idempotency and replace(idempotency, key=f"{idempotency.key}\n{place}")
+
+
 async def _remember_chunk(
-    services: Services, caller: Caller, chunk: Sequence[Draft], patience: Patience
+    services: Services, caller: Caller, chunk: Sequence[tuple[Draft, Idempotency | None]], patience: Patience
 ) -> list[WriteOutcome | MemlaneError]:
     try:
-        wordings = await derive_wordings(services, caller, chunk, screened=True)
+        wordings = await derive_wordings(services, caller, [draft for draft, _ in chunk], screened=True)
     except Unavailable as fault:
         return [fault] * len(chunk)
     outcomes: list[WriteOutcome | MemlaneError] = []
-    for draft, wording in zip(chunk, wordings, strict=True):
+    for (draft, idempotency), wording in zip(chunk, wordings, strict=True):
         try:
-            outcomes.append(await save_wording(services, caller, draft, wording, patience=patience))
+            outcomes.append(await save_wording(services, caller, draft, wording, idempotency, patience=patience))
         except MemlaneError as fault:
             outcomes.append(fault)
     return outcomes

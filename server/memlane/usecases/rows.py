@@ -31,6 +31,15 @@ class ChannelHead:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamStart:
+    """What a join token says of a channel: its head, the seq that it had 60 s ago, and the user's latest log-out."""
+
+    head: ChannelHead
+    cursor: int
+    logged_out_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Wording:
     """A memory's text with all that is derived from it, made before the channel's lock is taken."""
 

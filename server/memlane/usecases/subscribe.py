@@ -14,9 +14,9 @@ async def subscribe(services: Services, caller: Caller) -> dict[Scope, StreamTic
         StorageUnavailable: The database does not answer.
     """
     scopes = require_some(caller, needs_write=False)
-    heads = await services.store.stream_heads(caller.project_id, caller.user_id, scopes)
+    starts = await services.store.stream_heads(caller.project_id, caller.user_id, scopes)
     now = services.clock.now()
-    return {head.scope: services.join_tokens.mint(caller, head, cursor=cursor, now=now) for head, cursor in heads}
+    return {start.head.scope: services.join_tokens.mint(caller, start, now=now) for start in starts}
 
 
 async def unsubscribe(services: Services, caller: Caller) -> None:

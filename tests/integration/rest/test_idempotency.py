@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from integration.rest.house import Shop, error_of, faults_of
@@ -164,3 +165,68 @@ async def test_two_keys_are_400(shop: Shop, me: dict[str, Any]) -> None:
     headers = [*me.items(), ("Idempotency-Key", "a"), ("Idempotency-Key", "a")]
     answer = await shop.client.post("/api/memories", headers=headers, json=DRAFT)
     assert list(faults_of(answer)) == ["Idempotency-Key"]
+
+
+async def test_a_key_is_utf_8_as_the_user_id_is(shop: Shop, me: dict[str, Any]) -> None:
+    first = await save(shop, me, "Ā".encode())
+    assert first.status_code == 201
+    assert (await save(shop, me, "Ā".encode())).json() == first.json()
+
+
+async def test_an_id_in_capitals_is_the_same_request(shop: Shop, me: dict[str, Any]) -> None:
+    old = await shop.save(me, "Likes tea.")
+    keyed = {**me, "Idempotency-Key": "k1"}
+    answers = [await shop.supersede(keyed, one, "Likes coffee.") for one in (old["id"], old["id"].upper())]
+    assert answers[0].json() == answers[1].json()
+
+
+# --- A batch
+
+
+async def batch(shop: Shop, me: dict[str, Any], key: str, *contents: str) -> httpx.Response:
+    body = {"memories": [{"content": content, "kind": "topical"} for content in contents]}
+    return await shop.post({**me, "Idempotency-Key": key}, body, "/api/memories/batch")
+
+
+async def test_a_retried_batch_gets_the_first_outcomes_and_writes_nothing(shop: Shop, me: dict[str, Any]) -> None:
+    contents = [f"Drawer {number} holds paper." for number in range(20)]
+    first = await batch(shop, me, "k1", *contents)
+    assert first.status_code == 200
+    assert (await batch(shop, me, "k1", *contents)).json() == first.json()
+    assert await operations(shop) == ["created"] * 20
+
+
+async def test_a_batch_that_was_written_in_part_is_completed_by_its_retry(shop: Shop, me: dict[str, Any]) -> None:
+    first = (await batch(shop, me, "k1", "Likes tea.", "Likes cocoa.")).json()["outcomes"]
+    await shop.rows("delete from idempotency_keys where project_id = $1 and key like '%1'")
+    again = (await batch(shop, me, "k1", "Likes tea.", "Likes cocoa.")).json()["outcomes"]
+    assert again[0] == first[0]
+    assert (again[1]["id"], again[1]["absorbed"]) == (first[1]["id"], True)
+
+
+@pytest.mark.parametrize("other", [["Likes coffee."], ["Likes tea.", "Likes coffee.", "Likes water."]])
+async def test_one_key_with_two_batches_is_409_and_writes_nothing(
+    shop: Shop, me: dict[str, Any], other: list[str]
+) -> None:
+    await batch(shop, me, "k1", "Likes tea.", "Likes cocoa.")
+    assert error_of(await batch(shop, me, "k1", *other)) == (409, "IDEMPOTENCY_CONFLICT")
+    assert await operations(shop) == ["created", "created"]
+
+
+async def test_a_key_of_a_batch_is_checked_as_every_key_is(shop: Shop, me: dict[str, Any]) -> None:
+    assert list(faults_of(await batch(shop, me, "k" * 129, "Likes tea."))) == ["Idempotency-Key"]
+
+
+# --- A restore
+
+
+async def test_a_retried_restore_gets_the_same_answer_and_brings_nothing_back(shop: Shop, me: dict[str, Any]) -> None:
+    saved = await shop.save(me, "Likes tea.")
+    await shop.retire(me, saved["id"])
+    keyed = {**me, "Idempotency-Key": "k1"}
+    first = await shop.restore(keyed, saved["id"])
+    await shop.retire(me, saved["id"])
+    again = await shop.restore(keyed, saved["id"])
+    assert (again.status_code, again.json()) == (200, first.json())
+    assert await shop.listed(me) == []
+    assert await operations(shop) == ["created", "retired", "restored", "retired"]

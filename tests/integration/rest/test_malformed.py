@@ -11,6 +11,7 @@ import pytest
 
 from integration.rest.house import NO_SUCH_ID, Shop, error_of, faults_of
 from integration.rest.routes import GUARDED, KEYED, MATRIX, ROUTES, WITH_BODY
+from memlane.rest import http_protocol, parsing
 
 LIMIT = 512 * 1024
 
@@ -250,7 +251,8 @@ async def test_a_wrong_method_is_405_with_what_is_allowed(shop: Shop, me: dict[s
         if method not in allowed:
             answer = await shop.client.request(method, path.replace("{id}", NO_SUCH_ID), headers=me)
             assert error_of(answer) == (405, "METHOD_NOT_ALLOWED")
-            assert answer.headers["allow"].split(", ") == allowed
+            with_head = sorted({*allowed, "HEAD"} if "GET" in allowed else allowed)
+            assert answer.headers["allow"].split(", ") == with_head
 
 
 async def test_head_answers_like_get_without_a_body(shop: Shop, me: dict[str, Any]) -> None:
@@ -373,3 +375,69 @@ async def test_a_log_line_tells_route_status_time_key_and_request(
 def test_the_keyed_and_the_guarded_routes_are_not_empty() -> None:
     """The loops above would pass over an empty table."""
     assert len(KEYED) > len(GUARDED) > 5
+
+
+def head_of(target: str, *more: str) -> bytes:
+    return "\r\n".join([f"GET {target} HTTP/1.1", "Host: test", *more, "", ""]).encode()
+
+
+UPGRADE = (
+    "Connection: Upgrade",
+    "Upgrade: websocket",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
+
+
+async def test_a_head_over_64_kib_is_431_and_one_under_it_is_served(shop: Shop) -> None:
+    status, body = await raw_answer(shop, head_of("/api/live", f"X-Filler: {'x' * 300_000}")[:200_000])
+    assert (status, json.loads(body)["error"]["message"]) == (431, "The request's head is over 64 KiB.")
+    status, _ = await raw_answer(shop, head_of("/api/live", f"X-Filler: {'x' * 60_000}"))
+    assert status == 200
+
+
+async def test_a_head_that_never_ends_is_408(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 0.3)
+    status, body = await raw_answer(shop, head_of("/api/live")[:-2])
+    assert (status, json.loads(body)["error"]["code"]) == (408, "MEMORY_VALIDATION_ERROR")
+    status, _ = await raw_answer(shop, b"")
+    assert status == 408
+
+
+async def test_large_bodies_one_after_the_other_on_one_connection_are_no_head(shop: Shop, me: dict[str, Any]) -> None:
+    for _ in range(3):
+        assert (await send(shop, me, padded(LIMIT))).status_code == 201
+
+
+@pytest.mark.parametrize("garbage", [b"rubbish\r\n\r\n", b"GET / HTTP/1.1\r\nX: \x01\r\n\r\n"])
+async def test_what_is_no_http_is_told_in_the_contracts_form(shop: Shop, garbage: bytes) -> None:
+    status, body = await raw_answer(shop, garbage)
+    assert (status, json.loads(body)["error"]["code"]) == (400, "MEMORY_VALIDATION_ERROR")
+
+
+async def test_a_body_that_does_not_come_is_the_callers_fault(
+    shop: Shop, me: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "BODY_SECONDS", 0.3)
+    status, body = await raw_answer(shop, raw_head(me, "Content-Length: 100") + b"{")
+    assert (status, json.loads(body)["error"]["message"]) == (400, "The body did not come whole within 0.3 s.")
+
+
+@pytest.mark.parametrize("target", ["/", "/nope", "/api/live", "/api/memories", "/client/websocket/"])
+async def test_an_upgrade_where_there_is_no_stream_is_404(shop: Shop, target: str) -> None:
+    status, body = await raw_answer(shop, head_of(target, *UPGRADE))
+    assert (status, json.loads(body)["error"]["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        head_of(f"/client/websocket?vsn=2.0.0&join_token={'a' * 9000}", *UPGRADE),
+        head_of("/client/websocket?vsn=2.0.0", *UPGRADE, f"Cookie: {'c' * 9000}"),
+        head_of("/client/websocket?vsn=2.0.0", *UPGRADE, *(f"X-{number}: 1" for number in range(200))),
+    ],
+    ids=["long token", "long header", "many headers"],
+)
+async def test_an_upgrade_with_an_oversized_head_is_refused_at_once(shop: Shop, head: bytes) -> None:
+    status, _ = await raw_answer(shop, head)
+    assert status == 403

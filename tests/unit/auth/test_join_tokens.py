@@ -37,6 +37,7 @@ CLAIMS = JoinClaims(
     session_id="s1",
 )
 COMPACT: dict[str, Any] = opened(TOKENS.mint(CLAIMS), 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 plain = st.from_regex(r"[A-Za-z0-9._:-]{1,128}", fullmatch=True)
 claims = st.builds(
     JoinClaims,
@@ -52,6 +53,7 @@ claims = st.builds(
     cursor=st.integers(0, 2**63 - 1),
     issued_at=st.integers(0, 4 * 10**9).map(lambda second: datetime.fromtimestamp(second, UTC)),
     session_id=plain,
+    logged_out_at=st.none() | st.integers(1, 4 * 10**15).map(lambda micro: EPOCH + timedelta(microseconds=micro)),
 )
 
 
@@ -183,6 +185,11 @@ def test_every_claim_is_required(name: str) -> None:
         ("iat", 10**30),
         ("iat", 1.5),
         ("iat", True),
+        ("x", -1),
+        ("x", 10**30),
+        ("x", 1.5),
+        ("x", True),
+        ("x", None),
         ("exp", 1),
     ],
 )

@@ -103,17 +103,21 @@ def test_another_epoch_counts_as_revoked(epoch: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ended", "outcome"),
+    ("known", "latest", "outcome"),
     [
-        (NOW - SECOND, "allowed"),
-        (NOW, "logged_out"),
-        (NOW + timedelta(milliseconds=999), "logged_out"),
-        (NOW + HOUR, "logged_out"),
+        (None, None, "allowed"),
+        (None, NOW - HOUR, "logged_out"),
+        (NOW, NOW, "allowed"),
+        (NOW, NOW + timedelta(microseconds=1), "logged_out"),
+        (NOW + HOUR, NOW + HOUR, "allowed"),
     ],
 )
-def test_a_log_out_ends_what_was_issued_before_it_or_in_its_second(ended: datetime, outcome: str) -> None:
-    assert decide(replace(FRESH, logged_out_at=ended)) == outcome
-    assert decide(replace(FRESH, logged_out_at=ended, first_used_at=NOW)) == outcome
+def test_a_log_out_that_the_token_does_not_know_of_ends_it_whatever_the_clocks_say(
+    known: datetime | None, latest: datetime | None, outcome: str
+) -> None:
+    claims = replace(CLAIMS, logged_out_at=known)
+    assert decide(replace(FRESH, logged_out_at=latest), claims=claims) == outcome
+    assert decide(replace(FRESH, logged_out_at=latest, first_used_at=NOW), claims=claims) == outcome
 
 
 def test_the_first_reason_of_several_is_the_one_that_is_told() -> None:

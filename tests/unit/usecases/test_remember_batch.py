@@ -21,10 +21,10 @@ def test_no_chunk_is_begun_after_the_time_limit(monkeypatch: pytest.MonkeyPatch)
     times = iter([0.0, 0.0, BATCH_SECONDS, BATCH_SECONDS + 0.1])
 
     async def saved(_services: Any, _caller: Any, chunk: Any, _patience: Any) -> list[str]:
-        return [draft.content for draft in chunk]
+        return [draft.content for draft, _ in chunk]
 
     monkeypatch.setattr(module, "_remember_chunk", saved)
-    outcomes = asyncio.run(remember_batch(SERVICES, FULL, DRAFTS, lambda: next(times)))
+    outcomes = asyncio.run(remember_batch(SERVICES, FULL, DRAFTS, monotonic=lambda: next(times)))
     assert len(outcomes) == len(DRAFTS)
     assert outcomes[: CHUNK * 2] == [draft.content for draft in DRAFTS[: CHUNK * 2]]
     assert all(isinstance(outcome, StorageUnavailable) for outcome in outcomes[CHUNK * 2 :])

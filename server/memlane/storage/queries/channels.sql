@@ -24,11 +24,13 @@ select id::text, scope, seq, epoch, join_code
 
 -- name: find_stream_heads
 -- The cursor is the seq from 60 s ago: whatever changed since then is sent again (realtime.md, Positions).
+-- The user's latest log-out goes into the token: a later one ends it.
 -- $1 project, $2 user, $3 scopes
 select c.id::text, c.scope, c.seq, c.epoch, c.join_code,
        coalesce((select min(m.seq) - 1 from memories m
                   where m.project_id = c.project_id and m.channel_id = c.id
-                    and m.updated_at > clock_timestamp() - interval '60 seconds'), c.seq) as cursor
+                    and m.updated_at > clock_timestamp() - interval '60 seconds'), c.seq) as cursor,
+       (select o.ended_at from stream_logouts o where o.project_id = $1 and o.user_id = $2) as logged_out_at
   from channels c
  where c.project_id = $1
    and ((c.scope = 'user' and c.user_id = $2) or (c.scope = 'project' and c.user_id = ''))
