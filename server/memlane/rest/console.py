@@ -11,11 +11,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memlane.rest.bodies import encode
+from memlane.rest.door import Operation, PathDoor
 
 BFF_PATH = "/console/api"
 USER_HEADER = "x-console-user"
@@ -58,7 +60,9 @@ def console_routes(console: Console, api: list[BaseRoute]) -> list[BaseRoute]:
     """
     files = _files(console.folder)
     routes: list[BaseRoute] = [Mount(BFF_PATH, _Backend(console, Router(api)))]
-    routes += [Route(path, _File(console, body, media_type)) for path, (body, media_type) in files.items()]
+    for path, (body, media_type) in files.items():
+        page = _File(console, body, media_type)
+        routes.append(Route(path, PathDoor(path, {"GET": Operation(page.read)})))
     return routes
 
 
@@ -80,10 +84,10 @@ class _File:
     body: bytes
     media_type: str
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not self.console.is_ours(Headers(scope=scope)):
-            await _refused()(scope, receive, send)
-            return
+    async def read(self, request: Request) -> Response:
+        """GET of the file."""
+        if not self.console.is_ours(request.headers):
+            return _refused()
         headers = {
             "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
             f"connect-src 'self' ws://127.0.0.1:{self.console.port} ws://localhost:{self.console.port}; "
@@ -92,7 +96,7 @@ class _File:
             "Referrer-Policy": "no-referrer",
             "Cache-Control": "no-cache",
         }
-        await Response(self.body, media_type=self.media_type, headers=headers)(scope, receive, send)
+        return Response(self.body, media_type=self.media_type, headers=headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,12 @@ async def test_the_page_and_its_files_are_served_with_a_policy(page: Page) -> No
         assert page.key not in answer.text
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_the_page_is_only_read(page: Page, method: str) -> None:
+    answer = await page.client.request(method, "/")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
 async def test_what_the_page_saves_is_that_users(page: Page) -> None:
     user = "grace@example.com/ü 🌱"
     saved = await page.client.post(
