@@ -16,6 +16,7 @@ from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
 from memlane.cli.projects import projects
+from memlane.cli.purge import purge
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
@@ -47,6 +48,7 @@ cli.add_command(license_group)
 cli.add_command(mcp_command)
 cli.add_command(migrate_command)
 cli.add_command(projects)
+cli.add_command(purge)
 
 
 def main() -> None:
