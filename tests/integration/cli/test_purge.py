@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -268,7 +269,8 @@ async def test_fifty_thousand_rows_go_while_writers_never_wait_long_and_a_killed
     assert receipt["batches"] >= (rows - done) / 200, "no batch is large"
     assert waits[int(len(waits) * 0.99)] < 0.1
     # On a busy machine everybody waits now and then, this test too, and that is no lock.
-    busy = max(delays)
-    assert receipt["longestLockMs"] / 1000 < (0.1 if busy < 0.05 else 0.1 + 4 * busy)
-    assert waits[-1] < (0.1 if busy < 0.05 else 0.1 + 4 * busy)
+    quiet = max(delays) < 0.02 and os.getloadavg()[0] < (os.cpu_count() or 1) + 1
+    longest = 0.1 if quiet else 1.0
+    assert receipt["longestLockMs"] / 1000 < longest
+    assert waits[-1] < longest
     assert (await lone_deployment.fetch("select live_rows from channels where user_id = 'ada'"))[0][0] == 0
