@@ -217,14 +217,17 @@ async def test_it_asks_first_and_a_wrong_name_erases_nothing(lone_deployment: De
     assert len((await service.list(me))["memories"]) == 1
 
 
+async def _fill(deployment: Deployment, service: Service, rows: int) -> None:
+    await service.save(headers_of(await deployment.key(), "ada"), "The first one.")
+    await deployment.execute(_BULK, "ada", rows)
+    await deployment.execute("update channels set seq = seq + $1, live_rows = live_rows + $1 * 9 / 10", rows)
+
+
 async def test_fifty_thousand_rows_go_while_writers_never_wait_long_and_a_killed_run_is_resumed(
     lone_deployment: Deployment, service: Service, redis: RedisServer
 ) -> None:
     rows = 50_000
-    me = headers_of(await lone_deployment.key(), "ada")
-    await service.save(me, "The first one.")
-    await lone_deployment.execute(_BULK, "ada", rows)
-    await lone_deployment.execute("update channels set seq = seq + $1, live_rows = live_rows + $1 * 9 / 10", rows)
+    await _fill(lone_deployment, service, rows)
     env = {"DATABASE_URL": lone_deployment.dsn}
     waits: list[float] = []
     delays: list[float] = []
