@@ -86,7 +86,7 @@ class MemoryHandlers:
 
     async def create(self, request: Request) -> Response:
         """POST /api/memories."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryDraft)
@@ -95,10 +95,12 @@ class MemoryHandlers:
 
     async def create_batch(self, request: Request) -> Response:
         """POST /api/memories/batch."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryBatch)
+        # Each memory is a write of its own; the first is charged already.
+        await self.gate.require_rate(caller, requests=0, writes=len(body.memories) - 1)
         return json_response(
             batch_body(await remember_batch(self.services, caller, [_draft(one) for one in body.memories]))
         )
@@ -112,7 +114,7 @@ class MemoryHandlers:
 
     async def replace(self, request: Request) -> Response:
         """PATCH /api/memories/{id}."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryDraft)
@@ -123,7 +125,7 @@ class MemoryHandlers:
 
     async def retire(self, request: Request) -> Response:
         """DELETE /api/memories/{id}."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         await forget(self.services, caller, memory_id_of(request))
@@ -131,7 +133,7 @@ class MemoryHandlers:
 
     async def restore(self, request: Request) -> Response:
         """POST /api/memories/{id}/restore."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         return json_response(written_body(await restore(self.services, caller, memory_id_of(request))))
