@@ -21,6 +21,11 @@ from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
 from memlane.embedding.reranker import TeiReranker
+from memlane.domain.rates import Rate
+from memlane.embedding.local import LocalEmbedder
+from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
+from memlane.limits.local import LocalLimiter
+from memlane.limits.redis_limiter import RedisLimiter
 from memlane.observability import metrics
 from memlane.observability.logs import log
 from memlane.observability.supervisor import Supervisor
@@ -47,6 +52,8 @@ from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.authenticate import Gate
 from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Judge, Reranker, Services
 from memlane.usecases.rekey import rekey_for_ever
+from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Services
+from memlane.usecases.rate_limits import RateLimits
 from memlane.usecases.silent_hints import SilentHints
 
 STOP_SECONDS = 10.0
@@ -262,6 +269,8 @@ def build(
     if "api" in roles:
         services = _build_services(process, entitlements, tokens, hub, embedder, earlier_embedder)
         gate = Gate(services)
+        services = _build_services(process, entitlements, tokens, hub, embedder)
+        gate = Gate(services, limits=_limits(process))
         process.services = services
         memories = MemoryHandlers(services, gate)
         entitlement = EntitlementHandlers(gate, process.clock, license_fault)
@@ -282,6 +291,17 @@ def build(
         process.loops["rekey"] = lambda: rekey_for_ever(PostgresUpkeep(process.pool))
         process.loops["sweep_sessions"] = lambda: drop_old_sessions(process.pool, settings.session_hours)
     return process
+
+
+def _limits(process: Process) -> RateLimits:
+    settings = process.settings
+    requests = None if settings.rate_per_user is None else Rate(settings.rate_per_user)
+    lane_writes = None if settings.rate_lane_writes is None else Rate(settings.rate_lane_writes)
+    if settings.redis_url is None:
+        return RateLimits(LocalLimiter(), requests, lane_writes)
+    limiter = RedisLimiter(settings.redis_url)
+    process.closers.append(limiter.aclose)
+    return RateLimits(limiter, requests, lane_writes)
 
 
 def _entitlements(process: Process) -> tuple[EntitlementSource, EntitlementFault | None]:

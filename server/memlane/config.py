@@ -18,6 +18,10 @@ JOIN_SECRET_BYTES = 32
 
 MAX_LIVE_MEMORIES: int | None = 100_000
 """Most live memories of each user, and of each project, by default."""
+RATE_PER_USER: int | None = 200
+"""Requests a second of each key and user by default; ten seconds' worth may come at once."""
+RATE_LANE_WRITES: int | None = 1_000
+"""Writes a second of each lane by default; ten seconds' worth may come at once."""
 LOOPBACK_HOSTS = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
 """What `/mcp` takes as its own name by default."""
 
@@ -81,6 +85,8 @@ class Settings:
     mcp_hosts: tuple[str, ...] = LOOPBACK_HOSTS
     max_live_memories: int | None = None
     traces_endpoint: str | None = None
+    rate_per_user: int | None = None
+    rate_lane_writes: int | None = None
 
 
 class _Reader:
@@ -171,6 +177,8 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         drain_seconds=read.parsed("MEMLANE_DRAIN_SECONDS", _whole(0, 300), 5),
         allowed_origins=read.parsed("MEMLANE_ALLOWED_ORIGINS", _origins, None),
         max_live_memories=read.parsed("MEMLANE_MAX_LIVE_MEMORIES", _limit(1, 10_000_000), MAX_LIVE_MEMORIES),
+        rate_per_user=read.parsed("MEMLANE_RATE_PER_USER", _limit(1, 1_000_000), RATE_PER_USER),
+        rate_lane_writes=read.parsed("MEMLANE_RATE_LANE_WRITES", _limit(1, 1_000_000), RATE_LANE_WRITES),
         mcp_hosts=read.parsed("MEMLANE_MCP_HOSTS", _hosts, LOOPBACK_HOSTS),
         traces_endpoint=read.parsed("OTEL_EXPORTER_OTLP_ENDPOINT", _optional_url("http", "https"), None),
     )

@@ -123,3 +123,22 @@ def test_defaults_are_those_of_a_container() -> None:
     assert settings.host == "0.0.0.0"  # noqa: S104 - in a container the service must be reachable
     assert (settings.port, settings.metrics_port, settings.log_level) == (4201, None, "INFO")
     assert isinstance(settings, Settings)
+
+
+def test_limits_have_defaults_and_can_be_lifted() -> None:
+    settings = load_settings(COMPLETE)
+    assert (settings.rate_per_user, settings.rate_lane_writes, settings.max_live_memories) == (200, 1_000, 100_000)
+    names = ("MEMLANE_RATE_PER_USER", "MEMLANE_RATE_LANE_WRITES", "MEMLANE_MAX_LIVE_MEMORIES")
+    lifted = load_settings(COMPLETE | dict.fromkeys(names, "none"))
+    assert (lifted.rate_per_user, lifted.rate_lane_writes, lifted.max_live_memories) == (None, None, None)
+    for name in names:
+        assert "whole number" in faults_of(**{name: "0"})[name]
+
+
+def test_mcp_answers_to_loopback_and_to_the_names_it_is_given_on_any_port() -> None:
+    assert "localhost:*" in load_settings(COMPLETE).mcp_hosts
+    hosts = load_settings(COMPLETE | {"MEMLANE_MCP_HOSTS": "memory.example.com, api:4201"}).mcp_hosts
+    assert {"memory.example.com", "memory.example.com:*", "api:4201", "127.0.0.1:*"} <= set(hosts)
+    assert "api:*" not in hosts
+    for wrong in ("*", "https://x", "a b", "x:y"):
+        assert "host name" in faults_of(MEMLANE_MCP_HOSTS=wrong)["MEMLANE_MCP_HOSTS"]

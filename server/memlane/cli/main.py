@@ -21,6 +21,7 @@ from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
 from memlane.cli.probe import probe
 from memlane.cli.projects import projects
+from memlane.cli.purge import purge
 from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
@@ -58,6 +59,7 @@ cli.add_command(migrate_command)
 cli.add_command(projects)
 cli.add_command(probe)
 cli.add_command(restore)
+cli.add_command(purge)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import click
@@ -20,6 +20,7 @@ from memlane.config import load_settings
 from memlane.domain.memory import Draft, without_repeats
 from memlane.rest.models import MemoryDraft
 from memlane.screening.secrets import DetectSecrets
+from memlane.storage.personal import PersonalData
 from memlane.storage.pool import Pool
 from memlane.storage.store import PostgresStore
 from memlane.storage.tenants import Tenants
@@ -47,16 +48,54 @@ class ExportLine(MemoryDraft):
     invalidatedAt: AwareDatetime | None  # noqa: N815
 
 
-@click.command("export")
-@click.option("--project", required=True, help="The project's slug.")
+@click.group("export", invoke_without_command=True)
+@click.option("--project", default=None, help="The project's slug.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
+    default=None,
     help="The file; one that a broken export left is continued.",
 )
-def export_command(project: str, out: Path) -> None:
-    """Write a project's memories of every user, live and retired, as JSON lines."""
+@click.pass_context
+def export_command(context: click.Context, project: str | None, out: Path | None) -> None:
+    """Write a project's memories of every user, live and retired, as JSON lines.
+
+    `memlane export user` writes all that is kept of one person.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if project is None or out is None:
+        raise click.UsageError("--project and --out are needed")
+    click.echo(f"{_export_project(project, out)} memories in {out}", err=True)
+
+
+@export_command.command("user")
+@click.argument("user_id")
+@click.option("--project", required=True, help="The project's slug.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="A new file.")
+def export_user(user_id: str, project: str, out: Path) -> None:
+    """Write a person's own data: each memory, live or retired, its earlier wordings, its writes and its recalls.
+
+    One JSON object a line. Memories of the project are not theirs alone and are not in it.
+    """
+
+    async def act(pool: Pool) -> int:
+        found = await project_named(Tenants(pool), project)
+        data = PersonalData(pool)
+        written, after = 0, None
+        with _new(out) as file, _progress() as bar:
+            task = bar.add_task("exporting", total=await data.count(found.id, user_id))
+            while page := await data.page(found.id, user_id, after, PAGE):
+                file.write(b"".join(_personal_line(row) for row in page))
+                after = page[-1]["id"]
+                written += len(page)
+                bar.update(task, completed=written)
+        return written
+
+    click.echo(f"{with_pool(act)} memories of {user_id} in {out}", err=True)
+
+
+def _export_project(project: str, out: Path) -> int:
 
     async def act(pool: Pool) -> int:
         found = await project_named(Tenants(pool), project)
@@ -72,7 +111,7 @@ def export_command(project: str, out: Path) -> None:
                 bar.update(task, completed=written)
         return written
 
-    click.echo(f"{with_pool(act)} memories in {out}", err=True)
+    return with_pool(act)
 
 
 @click.command("import")
@@ -128,6 +167,34 @@ def _line_of(exported: ExportedMemory) -> bytes:
         },
         option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE,
     )
+
+
+def _personal_line(row: dict[str, Any]) -> bytes:
+    return orjson.dumps(
+        {
+            "id": row["id"],
+            "scope": row["scope"],
+            "kind": row["kind"],
+            "content": row["content"],
+            "sourceThreadIds": row["source_thread_ids"],
+            "createdAt": row["created_at"],
+            "updatedAt": row["updated_at"],
+            "invalidatedAt": row["retired_at"],
+            "supersededBy": row["superseded_by"],
+            "recalledAt": row["recalled_at"],
+            "recallCount": row["recall_count"],
+            "earlierWordings": orjson.loads(row["revisions"]),
+            "writes": orjson.loads(row["writes"]),
+        },
+        option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _new(path: Path) -> BinaryIO:
+    try:
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    except FileExistsError:
+        raise click.ClickException(f"{path} is there already: choose another file for --out") from None
 
 
 def _opened(path: Path) -> BinaryIO:

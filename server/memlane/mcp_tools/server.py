@@ -93,7 +93,7 @@ class MemoryServer:
         outcome = "ok"
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                caller = await caller_of(request, self._gate, user_optional=True)
+                caller = await caller_of(request, self._gate, user_optional=True, writes=int(tool.needs_write))
                 caller = replace(caller, provenance=provenance_of_meta(params.meta or {}, caller.provenance))
                 answer = await tool.run(self._services, caller, params.arguments)
             return CallToolResult(content=[TextContent(text=answer.text)], structured_content=answer.body)

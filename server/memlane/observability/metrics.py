@@ -25,6 +25,9 @@ MCP_CALLS = Counter(
 SECRETS_REFUSED = Counter(
     "memlane_secrets_refused_total", "Texts that held a credential, by its kind.", ["kind"], registry=REGISTRY
 )
+RATE_FALLBACKS = Counter(
+    "memlane_rate_fallbacks_total", "Times that Redis kept no rates and this process's own held.", registry=REGISTRY
+)
 POOL_SIZE = Gauge("memlane_db_pool_connections", "Open database connections.", registry=REGISTRY)
 POOL_IN_USE = Gauge("memlane_db_pool_in_use", "Lent database connections.", registry=REGISTRY)
 STORAGE_FAULTS = Counter(

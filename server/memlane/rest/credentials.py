@@ -41,16 +41,17 @@ async def key_of(request: Request, gate: Gate) -> KeyRecord:
     return key
 
 
-async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False) -> Caller:
-    """Who calls: key (401), entitlement (404, 503), then user id and grant syntax (400), in that order.
+async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False, writes: int = 0) -> Caller:
+    """Who calls: key (401), entitlement (404, 503), user id and grant syntax (400), then the rate (429), in that order.
 
     Args:
         request: It.
         gate: Decides on key and entitlement.
         user_optional: A call whose grant reaches no user's memories may name no user.
+        writes: How many writes the call is, for its lane's rate.
 
     Raises:
-        Unauthenticated, NotEntitled, EntitlementUnresolved, StorageUnavailable, ValidationFailed: As said.
+        Unauthenticated, NotEntitled, EntitlementUnresolved, StorageUnavailable, ValidationFailed, RateLimited: As said.
     """
     key = await key_of(request, gate)
     await gate.require_memory(key)
@@ -64,7 +65,7 @@ async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False
         grant = grant.narrowed_by(parse_grant_header(sent[0]))
     if not user_id and grant.user is not Access.NONE:
         _user_id(request)
-    return Caller(
+    caller = Caller(
         key=key,
         user_id=user_id,
         grant=grant,
@@ -73,6 +74,8 @@ async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False
             {name: None if name not in request.headers else header_text(request.headers[name]) for name in HEADER_NAMES}
         ),
     )
+    await gate.require_rate(caller, writes=writes)
+    return caller
 
 
 def _user_id(request: Request) -> str:

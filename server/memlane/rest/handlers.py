@@ -86,7 +86,7 @@ class MemoryHandlers:
 
     async def create(self, request: Request) -> Response:
         """POST /api/memories."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryDraft)
@@ -95,11 +95,13 @@ class MemoryHandlers:
 
     async def create_batch(self, request: Request) -> Response:
         """POST /api/memories/batch."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryBatch)
         drafts = [_draft(one) for one in body.memories]
+        # Each memory is a write of its own; the first is charged already.
+        await self.gate.require_rate(caller, requests=0, writes=len(body.memories) - 1)
         return json_response(
             batch_body(await remember_batch(self.services, caller, drafts, idempotency_of(request, body)))
         )
@@ -113,7 +115,7 @@ class MemoryHandlers:
 
     async def replace(self, request: Request) -> Response:
         """PATCH /api/memories/{id}."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         body = await self._parsed(request, caller, MemoryDraft)
@@ -124,7 +126,7 @@ class MemoryHandlers:
 
     async def retire(self, request: Request) -> Response:
         """DELETE /api/memories/{id}."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         await forget(self.services, caller, memory_id_of(request))
@@ -132,7 +134,7 @@ class MemoryHandlers:
 
     async def restore(self, request: Request) -> Response:
         """POST /api/memories/{id}/restore."""
-        caller = await caller_of(request, self.gate)
+        caller = await caller_of(request, self.gate, writes=1)
         require_some(caller, needs_write=True)
         refuse_query(request)
         outcome = await restore(self.services, caller, memory_id_of(request), idempotency_of(request, Empty()))

@@ -50,8 +50,8 @@ class RouteSpec:
     deadline_seconds: float = DEADLINE_SECONDS
 
 
-_READ = (400, 401, 403, 404, 503)
-_WRITE = (400, 401, 403, 404, 409, 413, 503)
+_READ = (400, 401, 403, 404, 429, 503)
+_WRITE = (400, 401, 403, 404, 409, 413, 429, 503)
 
 
 def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) -> tuple[RouteSpec, ...]:
@@ -97,7 +97,7 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             "Recall live memories by meaning and by words.",
             "Memories",
             {200: models.RecallBody},
-            (400, 401, 403, 404, 413, 503),
+            (400, 401, 403, 404, 413, 429, 503),
             body=models.RecallRequest,
         ),
         RouteSpec(
@@ -107,7 +107,7 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             "Get join tokens for the live stream.",
             "Stream",
             {200: models.SubscribeBody},
-            (400, 401, 403, 404, 413, 503),
+            (400, 401, 403, 404, 413, 429, 503),
             body=models.Empty,
             body_required=False,
         ),

@@ -11,11 +11,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from memlane.domain.caller import KeyRecord
+from memlane.domain.caller import Caller, KeyRecord
 from memlane.domain.entitlement import Entitlement, decide_entitlement
 from memlane.domain.errors import Unauthenticated
 from memlane.usecases.access import enforce
 from memlane.usecases.ports import Services
+from memlane.usecases.rate_limits import RateLimits
 
 CACHE_SECONDS = 4.0
 """Longest life of a cached key or entitlement; the promise to callers is 5 s (rest.md)."""
@@ -49,10 +50,13 @@ class BriefCache(Generic[K, V]):
 
 
 class Gate:
-    """The first two checks of every request: the key, then the entitlement."""
+    """The checks of every request that need no body: the key, the entitlement, the rate."""
 
-    def __init__(self, services: Services, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, services: Services, monotonic: Callable[[], float] = time.monotonic, limits: RateLimits | None = None
+    ) -> None:
         self._services = services
+        self._limits = limits
         self._keys: BriefCache[str, KeyRecord | None] = BriefCache(monotonic)
         self._entitlements: BriefCache[str, Entitlement] = BriefCache(monotonic)
 
@@ -83,6 +87,15 @@ class Gate:
             key.organization_id,
             lambda: self._services.entitlements.resolve(key.organization_id, key.organization),
         )
+
+    async def require_rate(self, caller: Caller, *, requests: int = 1, writes: int = 0) -> None:
+        """Charge a caller, where the deployment has limits.
+
+        Raises:
+            RateLimited: See `RateLimits.require`.
+        """
+        if self._limits is not None:
+            await self._limits.require(caller, requests=requests, writes=writes)
 
     async def require_memory(self, key: KeyRecord) -> None:
         """Deny unless the organization is entitled to memory now.

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from memlane.domain.caller import Caller, KeyRecord
 from memlane.domain.entitlement import Entitlement
 from memlane.domain.memory import AbsorbedBy, Kind, Memory, Position, Scope, Similar
+from memlane.domain.rates import Charge
 from memlane.domain.scoring import FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.domain.stream import ChannelKey, JoinClaims, RowChange, SessionState
@@ -53,6 +54,7 @@ __all__ = [
     "KeptAnswer",
     "KeyStore",
     "LedgerEntry",
+    "RateLimiter",
     "RecallMarks",
     "RecallPage",
     "Reranker",
@@ -291,6 +293,14 @@ class SecretScanner(Protocol):
 
     def find(self, text: str) -> str | None:
         """The kind of the first credential in a text, for people; None when there is none."""
+        ...
+
+
+class RateLimiter(Protocol):
+    """Counts what subjects use up. Never fails: without its store it counts for itself."""
+
+    async def charge(self, charges: Sequence[Charge]) -> tuple[Charge, float] | None:
+        """Charge all or none; the charge that is too much, and the seconds to wait, or None when all are allowed."""
         ...
 
 

@@ -251,3 +251,36 @@ def _line(number: int) -> dict[str, Any]:
         "updatedAt": "2026-01-01T10:00:00Z",
         "invalidatedAt": None,
     }
+
+
+async def test_a_person_gets_all_that_is_kept_of_them_and_nothing_of_others(
+    lone_deployment: Deployment, embedder: Embedder, tmp_path: Path
+) -> None:
+    key = await lone_deployment.key()
+    ada, bob = headers_of(key, "ada"), headers_of(key, "bob")
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        first = await service.save({**ada, "X-Memlane-Source": "mail:m1"}, "Likes tea.", sourceThreadIds=["t1"])
+        await service.save(ada, "likes tea")
+        second = await service.save(ada, "Likes rye.")
+        await service.client.delete(f"/api/memories/{second['id']}", headers=ada)
+        await service.save(bob, "Likes walks.")
+        await service.save(ada, "We ship on Fridays.", scope="project")
+    out = tmp_path / "ada.jsonl"
+    env = {"DATABASE_URL": lone_deployment.dsn}
+    ran = await memlane("export", "user", "ada", "--project", "shop", "--out", str(out), env=env)
+    assert ran.code == 0, ran.said
+    assert "2 memories of ada" in ran.err
+    lines = {line["id"]: line for line in map(json.loads, out.read_text().splitlines())}
+    assert lines.keys() == {first["id"], second["id"]}
+    one = lines[first["id"]]
+    assert (one["content"], [old["content"] for old in one["earlierWordings"]]) == ("likes tea", ["Likes tea."])
+    assert [(write["operation"], write["sourceType"]) for write in one["writes"]] == [
+        ("created", "mail"),
+        ("absorbed", "unknown"),
+    ]
+    assert lines[second["id"]]["invalidatedAt"] is not None
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    again = await memlane("export", "user", "ada", "--project", "shop", "--out", str(out), env=env)
+    assert again.code == 1
+    assert "there already" in again.err
+    assert (await memlane("export", "--project", "shop", env=env)).code == 2

@@ -5,7 +5,7 @@ import pytest
 from starlette.requests import Request
 
 from memlane.auth.runtime_keys import mint_runtime_key
-from memlane.domain.caller import KeyRecord, Provenance
+from memlane.domain.caller import Caller, KeyRecord, Provenance
 from memlane.domain.errors import NotEntitled, Unauthenticated, ValidationFailed
 from memlane.domain.grant import Access, Grant
 from memlane.domain.lane import Lane, LaneMode, Trust
@@ -34,6 +34,9 @@ class RecordingGate:
     def __init__(self, *, entitled: bool = True) -> None:
         self.asked: list[str] = []
         self._entitled = entitled
+
+    async def require_rate(self, _caller: Caller, *, writes: int) -> None:
+        self.asked.append(f"rate of {writes}")
 
     async def authenticate(self, short: str, secret_sha256: bytes, project: str) -> KeyRecord:
         self.asked.append("key")

@@ -71,3 +71,33 @@ select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at
  where m.project_id = $1 and ($2::uuid is null or m.id > $2) and m.purged_at is null
  order by m.id
  limit $3;
+
+-- name: count_user_memories
+-- $1 project, $2 user
+select count(*)
+  from memories m join channels c on c.project_id = m.project_id and c.id = m.channel_id
+ where m.project_id = $1 and c.scope = 'user' and c.user_id = $2 and m.purged_at is null;
+
+-- name: export_user_page
+-- All that is kept of a user's memories: every wording, every write, every recall.
+-- $1 project, $2 user, $3 after id (or null), $4 limit
+select m.id::text, m.kind, m.scope, m.content, m.source_thread_ids, m.created_at, m.updated_at, m.retired_at,
+       m.superseded_by::text, r.recalled_at, coalesce(r.recall_count, 0) as recall_count,
+       coalesce((select jsonb_agg(jsonb_build_object('content', v.content, 'sourceThreadIds', v.source_thread_ids,
+                                                     'writtenAt', v.written_at, 'replacedAt', v.replaced_at)
+                                  order by v.seq)
+                   from memory_revisions v where v.project_id = m.project_id and v.memory_id = m.id), '[]')::text
+           as revisions,
+       coalesce((select jsonb_agg(jsonb_build_object('operation', l.operation, 'lane', l.lane_name, 'run', l.run,
+                                                     'sourceType', l.source_type, 'sourceId', l.source_id,
+                                                     'sourceTrust', l.source_trust, 'triggeredBy', l.triggered_by,
+                                                     'writtenAt', l.written_at)
+                                  order by l.seq)
+                   from write_ledger l where l.project_id = m.project_id and l.memory_id = m.id), '[]')::text as writes
+  from memories m
+  join channels c on c.project_id = m.project_id and c.id = m.channel_id
+  left join memory_recalls r on r.project_id = m.project_id and r.memory_id = m.id
+ where m.project_id = $1 and c.scope = 'user' and c.user_id = $2 and m.purged_at is null
+   and ($3::uuid is null or m.id > $3)
+ order by m.id
+ limit $4;

@@ -1,0 +1,152 @@
+"""`memlane purge user|project|memory`: erasure, with a receipt."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import click
+import orjson
+from asyncpg.exceptions import InterfaceError, PostgresError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from uuid_utils import uuid7
+
+from memlane.cli.keys import slug_option
+from memlane.cli.migrate import database_url_from
+from memlane.cli.operator import operator_of, project_named
+from memlane.domain.caller import Caller
+from memlane.domain.errors import StorageUnavailable
+from memlane.storage.pool import Pool, PoolLimits
+from memlane.storage.purge import TABLES, Purge, PurgeTarget, connect_for_purge
+from memlane.storage.tenants import Tenants
+
+NOT_REACHED = (
+    "WAL segments and archives that were written before: they go as they are recycled or expire",
+    "base backups, dumps, snapshots and replicas that were stopped before this purge",
+    "files of `memlane export`, and copies that a client or an agent made",
+    "the database server's own log, where it logs statements with their values",
+    "what other memories say about the person: search for those and purge them by their ids",
+)
+"""What this program cannot erase; told in every receipt."""
+
+_PROJECT = click.option("--project", required=True, callback=slug_option, help="The project's slug.")
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    dry = click.option("--dry-run", is_flag=True, help="Count what would be erased, and change nothing.")
+    yes = click.option("--yes", is_flag=True, help="Do not ask.")
+    return dry(yes(command))
+
+
+@click.group()
+def purge() -> None:
+    """Erase content, vectors, terms and revisions for good; tombstones and the ledger without wording stay.
+
+    Runs in small batches beside live traffic; one that broke off is simply run again. Prints a receipt as JSON. Needs
+    a direct connection to the database, as its owner, not one through a transaction pooler.
+    """
+
+
+@purge.command()
+@click.argument("user_id")
+@_PROJECT
+@_options
+def user(user_id: str, project: str, dry_run: bool, yes: bool) -> None:
+    """Erase a user's memories, and the answers kept for their requests."""
+    if not user_id:
+        raise click.BadParameter("a user's id is not empty")
+    _purge(project, {"kind": "user", "id": user_id}, dry_run=dry_run, yes=yes)
+
+
+@purge.command()
+@click.argument("memory_id", type=click.UUID)
+@_PROJECT
+@_options
+def memory(memory_id: UUID, project: str, dry_run: bool, yes: bool) -> None:
+    """Erase one memory, live or retired."""
+    _purge(project, {"kind": "memory", "id": str(memory_id)}, dry_run=dry_run, yes=yes)
+
+
+@purge.command("project")
+@click.argument("project", callback=slug_option)
+@_options
+def whole_project(project: str, dry_run: bool, yes: bool) -> None:
+    """Erase all memories of a project: of every user, and its own."""
+    _purge(project, {"kind": "project", "id": project}, dry_run=dry_run, yes=yes)
+
+
+def _purge(project: str, target: dict[str, str], *, dry_run: bool, yes: bool) -> None:
+    dsn = database_url_from(os.environ)
+    if not (dry_run or yes):
+        click.confirm(f"Erase the {target['kind']} {target['id']} of the project {project} for good?", abort=True)
+    receipt = asyncio.run(_carry_out(dsn, project, target, dry_run=dry_run))
+    click.echo(orjson.dumps(receipt, option=orjson.OPT_UTC_Z | orjson.OPT_INDENT_2).decode())
+
+
+async def _carry_out(dsn: str, project: str, target: dict[str, str], *, dry_run: bool) -> dict[str, Any]:
+    purge_id, began = f"purge-{uuid7()}", datetime.now(UTC)
+    pool = Pool(dsn, PoolLimits(max_size=1))
+    try:
+        tenants = Tenants(pool)
+        found = await project_named(tenants, project)
+        operator = None if dry_run else await operator_of(tenants, found, purge_id)
+    finally:
+        await pool.aclose()
+    aim = PurgeTarget(
+        found.id,
+        user_id=target["id"] if target["kind"] == "user" else None,
+        memory_id=target["id"] if target["kind"] == "memory" else None,
+    )
+    connection = await connect_for_purge(dsn)
+    try:
+        work = Purge(connection, aim)
+        receipt: dict[str, Any] = {"receipt": purge_id, "project": project, "target": target, "startedAt": began}
+        return receipt | await _translated(lambda: _work(work, operator))
+    finally:
+        connection.terminate()
+
+
+async def _work(purge: Purge, operator: Caller | None) -> dict[str, Any]:
+    """The purge and what came of it; without an operator only what there is to do."""
+    before = await purge.survey()
+    if operator is None:
+        return {"dryRun": True, "found": _camel(asdict(before)), "notReached": NOT_REACHED}
+    columns = (TextColumn("erasing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("erasing", total=before.memories)
+        done = await purge.run(operator, lambda count: bar.update(task, advance=count))
+    refused = await purge.vacuum()
+    after = await purge.survey()
+    return {
+        "dryRun": False,
+        "erased": _camel({name: value for name, value in asdict(done.done).items() if name != "tombstones"}),
+        "tombstones": after.tombstones,
+        "writtenMeanwhile": after.memories,
+        "batches": done.batches,
+        "longestLockMs": round(done.longest_lock_seconds * 1000, 1),
+        "vacuumed": [table for table in TABLES if table not in refused],
+        "notVacuumed": refused,
+        "endedAt": datetime.now(UTC),
+        "notReached": NOT_REACHED,
+    }
+
+
+async def _translated(act: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    try:
+        return await act()
+    except (OSError, PostgresError, InterfaceError) as fault:
+        raise StorageUnavailable(
+            f"the purge broke off ({type(fault).__name__}); what was erased stays erased: run it again"
+        ) from fault
+
+
+def _camel(values: dict[str, int]) -> dict[str, int]:
+    def name(words: str) -> str:
+        first, *rest = words.split("_")
+        return first + "".join(word.capitalize() for word in rest)
+
+    return {name(words): value for words, value in values.items()}

@@ -1,0 +1,279 @@
+"""`memlane purge`: what is erased stands nowhere any more, and nothing else is touched."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest_asyncio
+from redis.asyncio import Redis
+
+from integration.cli.shell import Ran, borrowed, memlane, started
+from integration.rest.house import error_of
+from memlane.usecases.ports import Embedder
+from support.redis import RedisServer, redis_server
+from support.service import Deployment, Service, headers_of, running_service
+from support.stream_client import opened
+
+NEEDLE = "Xanthippe"
+"""A word of everything that is to be erased, and of nothing else."""
+_BULK = """
+insert into memories (project_id, id, channel_id, scope, kind, content, created_at, updated_at, retired_at, seq,
+                      absorb_key, canonical_version, terms, terms_version, space_id, embedding)
+select c.project_id, gen_random_uuid(), c.id, c.scope, 'topical', 'Xanthippe said ' || n, now(), now(),
+       case when n % 10 = 0 then now() end, c.seq + n, sha256(n::text::bytea), 1, array['xanthipp', 'said'], 1,
+       (select min(id) from embedding_spaces), array_fill(0.05::real, array[384])::halfvec
+  from channels c, generate_series(1, $2::int) n where c.user_id = $1
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def redis() -> AsyncIterator[RedisServer]:
+    async with redis_server() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def service(lone_deployment: Deployment, embedder: Embedder, redis: RedisServer) -> AsyncIterator[Service]:
+    settings = lone_deployment.settings(redis_url=redis.url)
+    async with running_service(lone_deployment, settings, embedder=borrowed(embedder)) as (running, _):
+        yield running
+
+
+async def purge(deployment: Deployment, *arguments: str) -> Ran:
+    return await memlane("purge", *arguments, "--yes", env={"DATABASE_URL": deployment.dsn})
+
+
+async def receipt_of(deployment: Deployment, *arguments: str) -> Any:
+    ran = await purge(deployment, *arguments)
+    assert ran.code == 0, ran.said
+    return json.loads(ran.out)
+
+
+async def tables(deployment: Deployment) -> list[str]:
+    rows = await deployment.fetch(
+        "select c.relname from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')"
+    )
+    return [row["relname"] for row in rows]
+
+
+async def places_of(deployment: Deployment, redis: RedisServer, needle: str) -> list[str]:
+    """Where a text stands: in any column of any table, in the statistics, in Redis."""
+    found = []
+    for name in await tables(deployment):
+        count = await deployment.fetch(f'select count(*) from "{name}" t where t::text ilike $1', f"%{needle}%")  # noqa: S608
+        found += [name] * bool(count[0][0])
+    stats = "select count(*) from pg_stats where most_common_vals::text ilike $1 or histogram_bounds::text ilike $1"
+    found += ["pg_stats"] * bool((await deployment.fetch(stats, f"%{needle}%"))[0][0])
+    client = Redis.from_url(redis.url, decode_responses=True)
+    try:
+        async for key in client.scan_iter():
+            if needle.lower() in key.lower() or needle.lower() in str(await client.dump(key)).lower():
+                found.append(f"redis {key}")
+    finally:
+        await client.aclose()
+    return found
+
+
+async def all_of(deployment: Deployment, user: str) -> dict[str, list[str]]:
+    """Every row that belongs to a user, byte for byte."""
+    (channel,) = await deployment.fetch("select id, project_id from channels where user_id = $1", user)
+    queries = {
+        "channels": "select t::text from channels t where id = $1",
+        "memories": "select t::text || xmin from memories t where channel_id = $1 order by id",
+        "memory_revisions": "select t::text || t.xmin from memory_revisions t join memories m on m.id = t.memory_id"
+        " where m.channel_id = $1 order by 1",
+        "memory_recalls": "select t::text || t.xmin from memory_recalls t join memories m on m.id = t.memory_id"
+        " where m.channel_id = $1 order by 1",
+        "write_ledger": "select t::text || xmin from write_ledger t where channel_id = $1 order by id",
+    }
+    rows = {name: [row[0] for row in await deployment.fetch(sql, channel["id"])] for name, sql in queries.items()}
+    answers = "select t::text || xmin from idempotency_keys t where user_id = $1 order by key"
+    return rows | {"idempotency_keys": [row[0] for row in await deployment.fetch(answers, user)]}
+
+
+async def live_through(service: Service, me: dict[str, Any], name: str) -> list[str]:
+    """A user with live, retired, absorbed and superseded memories, kept answers and recalls; the ids."""
+    keyed = {**me, "Idempotency-Key": "k1"}
+    first = await service.save(keyed, f"{name} likes tea.", sourceThreadIds=[f"thread-{name}"])
+    await service.save(me, f"{name} likes tea")
+    second = await service.save(me, f"{name} works in the warehouse.")
+    await service.client.delete(f"/api/memories/{second['id']}", headers=me)
+    third = await service.save(me, f"{name} prefers short answers.", kind="operational")
+    body = {"content": f"{name} prefers long answers.", "kind": "operational"}
+    newer = await service.client.patch(f"/api/memories/{third['id']}", headers=me, json=body)
+    await service.recall(me, f"what does {name} like")
+    return [first["id"], second["id"], third["id"], newer.json()["id"]]
+
+
+async def recalls_are_written(deployment: Deployment, count: int) -> None:
+    async with asyncio.timeout(10):
+        while (await deployment.fetch("select count(*) from memory_recalls"))[0][0] < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_a_purged_user_stands_nowhere_and_another_one_is_as_before_byte_for_byte(
+    lone_deployment: Deployment, service: Service, redis: RedisServer
+) -> None:
+    key = await lone_deployment.key()
+    ada, bob = headers_of(key, "ada"), headers_of(key, "bob")
+    ids = await live_through(service, ada, NEEDLE)
+    await live_through(service, bob, "Bob")
+    await recalls_are_written(lone_deployment, 4)
+    await lone_deployment.execute("analyze")
+    assert {"memories", "memory_revisions", "idempotency_keys"} <= set(
+        await places_of(lone_deployment, redis, NEEDLE)
+    ), "the search finds what there is"
+    before = await all_of(lone_deployment, "bob")
+    assert all(before.values())
+
+    dry = await receipt_of(lone_deployment, "user", "ada", "--project", "shop", "--dry-run")
+    assert dry["found"] == {
+        "memories": 4, "live": 2, "tombstones": 0, "revisions": 1, "recallMarks": 2, "keptAnswers": 1,
+    }  # fmt: skip
+    assert NEEDLE in str(await service.list(ada)), "a dry run changes nothing"
+
+    ticket = (await service.client.post("/api/memories/subscribe", headers=ada)).json()
+    topic = f"user_meta:memories:{ticket['joinCode']}"
+    async with opened(service.url, ticket["joinToken"]) as page:
+        await page.joined(topic)
+        seen = len(page.events(topic))
+        receipt = await receipt_of(lone_deployment, "user", "ada", "--project", "shop")
+        await page.until(
+            lambda: {e["memoryId"] for e in page.events(topic)[seen:] if e["operation"] == "invalidated"} == set(ids),
+            "the open page is told to drop every row",
+        )
+    assert receipt["erased"] == {
+        "memories": 4, "live": 2, "revisions": 1, "recallMarks": 2, "keptAnswers": 1,
+    }  # fmt: skip
+    assert (receipt["tombstones"], receipt["writtenMeanwhile"], receipt["notVacuumed"]) == (4, 0, [])
+    assert "memories" in receipt["vacuumed"]
+    assert any("WAL" in line for line in receipt["notReached"])
+    assert any("backups" in line for line in receipt["notReached"])
+    assert receipt["startedAt"] < receipt["endedAt"]
+
+    assert await places_of(lone_deployment, redis, NEEDLE) == []
+    assert await all_of(lone_deployment, "bob") == before
+    left = "select embedding, wording_salt, absorb_key, terms from memories where purged_at is not null"
+    assert [tuple(row.values()) for row in await lone_deployment.fetch(left)] == [(None, None, None, [])] * 4
+
+    # The ledger stays, without wording, and holds; a tombstone is no memory any more.
+    told = (await service.client.get(f"/api/memories/{ids[0]}/provenance", headers=ada)).json()["writes"]
+    assert [(one["operation"], one["lane"], one["sourceType"]) for one in told][-1] == ("purged", "operator", "cli")
+    assert (await memlane("ledger", "verify", env={"DATABASE_URL": lone_deployment.dsn})).code == 0
+    assert (await service.list(ada, "?includeInvalidated=true"))["memories"] == []
+    for answer in (
+        await service.client.get(f"/api/memories/{ids[0]}", headers=ada),
+        await service.client.post(f"/api/memories/{ids[0]}/restore", headers=ada),
+        await service.client.delete(f"/api/memories/{ids[0]}", headers=ada),
+    ):
+        assert error_of(answer) == (404, "MEMORY_NOT_FOUND")
+    # The same statement may be saved anew: it is a new memory.
+    assert (await service.save(ada, f"{NEEDLE} likes tea."))["absorbed"] is False
+    again = await receipt_of(lone_deployment, "user", "nobody", "--project", "shop")
+    assert again["erased"]["memories"] == 0
+
+
+async def test_one_memory_or_a_whole_project_is_erased_and_no_import_brings_it_back(
+    lone_deployment: Deployment, service: Service, redis: RedisServer, tmp_path: Path
+) -> None:
+    me = headers_of(await lone_deployment.key(), "ada")
+    other = headers_of(await lone_deployment.key("other"), "ada")
+    secret = await service.save({**me, "Idempotency-Key": "k"}, f"{NEEDLE} was here.", scope="project")
+    kept = await service.save(me, "Likes rye.")
+    await service.save(other, "Likes tea.")
+    export = tmp_path / "export.jsonl"
+    env = lone_deployment.environment()
+    assert (await memlane("export", "--project", "shop", "--out", str(export), env=env)).code == 0
+
+    one = await receipt_of(lone_deployment, "memory", secret["id"], "--project", "shop")
+    assert (one["erased"]["memories"], one["erased"]["keptAnswers"]) == (1, 1)
+    assert await places_of(lone_deployment, redis, NEEDLE) == []
+    brought = await memlane("import", "--project", "shop", str(export), env=env)
+    assert "0 written, 0 absorbed, 2 already there" in brought.err
+    assert await places_of(lone_deployment, redis, NEEDLE) == []
+    assert [row["id"] for row in (await service.list(me))["memories"]] == [kept["id"]]
+
+    whole = await receipt_of(lone_deployment, "project", "shop")
+    assert (whole["erased"]["memories"], whole["tombstones"]) == (1, 2)
+    assert (await service.list(me))["memories"] == []
+    assert [row["content"] for row in (await service.list(other))["memories"]] == ["Likes tea."]
+    assert (await memlane("ledger", "verify", env=env)).code == 0
+
+
+async def test_it_asks_first_and_a_wrong_name_erases_nothing(lone_deployment: Deployment, service: Service) -> None:
+    me = headers_of(await lone_deployment.key(), "ada")
+    await service.save(me, "Likes tea.")
+    env = {"DATABASE_URL": lone_deployment.dsn}
+    refused = await memlane("purge", "user", "ada", "--project", "shop", env=env, stdin=b"n\n")
+    assert refused.code != 0
+    assert (await purge(lone_deployment, "user", "ada", "--project", "shopp")).code == 1
+    assert (await purge(lone_deployment, "memory", "no-id", "--project", "shop")).code == 2
+    assert len((await service.list(me))["memories"]) == 1
+
+
+async def _fill(deployment: Deployment, service: Service, rows: int) -> None:
+    await service.save(headers_of(await deployment.key(), "ada"), "The first one.")
+    await deployment.execute(_BULK, "ada", rows)
+    await deployment.execute("update channels set seq = seq + $1, live_rows = live_rows + $1 * 9 / 10", rows)
+
+
+async def test_fifty_thousand_rows_go_while_writers_never_wait_long_and_a_killed_run_is_resumed(
+    lone_deployment: Deployment, service: Service, redis: RedisServer
+) -> None:
+    rows = 50_000
+    await _fill(lone_deployment, service, rows)
+    env = {"DATABASE_URL": lone_deployment.dsn}
+    waits: list[float] = []
+    delays: list[float] = []
+
+    async def write(stop: asyncio.Event) -> None:
+        """Takes the channel's lock again and again, as writers do, and notes how long that took."""
+        connection = await asyncpg.connect(lone_deployment.dsn, timeout=5)
+        try:
+            while not stop.is_set():
+                began = time.monotonic()
+                await connection.fetch("select seq from channels where user_id = 'ada' for no key update")
+                waits.append(time.monotonic() - began)
+                began = time.monotonic()
+                await asyncio.sleep(0.005)
+                delays.append(time.monotonic() - began)
+        finally:
+            await connection.close()
+
+    stop = asyncio.Event()
+    writer = asyncio.ensure_future(write(stop))
+    first = await started("purge", "user", "ada", "--project", "shop", "--yes", env=env)
+    counted = "select count(*) from memories where purged_at is not null"
+    while (await lone_deployment.fetch(counted))[0][0] < 5_000:
+        assert first.returncode is None
+        await asyncio.sleep(0.02)
+    first.send_signal(signal.SIGKILL)
+    await first.communicate()
+    done = (await lone_deployment.fetch(counted))[0][0]
+    assert 5_000 <= done < rows
+
+    waits.clear()
+    second = await started("purge", "user", "ada", "--project", "shop", "--yes", env=env)
+    async with asyncio.timeout(240):
+        out, _ = await second.communicate()
+    stop.set()
+    await writer
+    receipt = json.loads(out)
+    assert receipt["erased"]["memories"] == rows + 1 - done
+    assert (receipt["tombstones"], receipt["writtenMeanwhile"]) == (rows + 1, 0)
+    assert await places_of(lone_deployment, redis, NEEDLE) == []
+    waits.sort()
+    assert receipt["batches"] >= (rows - done) / 200, "no batch is large"
+    assert waits[int(len(waits) * 0.99)] < 0.1
+    # On a busy machine everybody waits now and then, this test too, and that is no lock.
+    quiet = max(delays) < 0.02 and os.getloadavg()[0] < (os.cpu_count() or 1) + 1
+    longest = 0.1 if quiet else 1.0
+    assert receipt["longestLockMs"] / 1000 < longest
+    assert waits[-1] < longest
+    assert (await lone_deployment.fetch("select live_rows from channels where user_id = 'ada'"))[0][0] == 0

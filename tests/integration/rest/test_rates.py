@@ -1,0 +1,86 @@
+"""429 with Retry-After: for each key and user, and for each lane's writes."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from integration.mcp.house import mcp_client
+from integration.rest.house import Borrowed, Shop, error_of
+from memlane.domain.lane import LaneMode
+from memlane.observability.metrics import REGISTRY
+from memlane.usecases.ports import Embedder
+from support.service import Service, running_service
+
+PER_USER, LANE_WRITES = 3, 2
+BURST = 10
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def strict(house: Service, embedder: Embedder) -> AsyncIterator[Shop]:
+    """The shared database behind a service with low limits."""
+    settings = house.deployment.settings(rate_per_user=PER_USER, rate_lane_writes=LANE_WRITES)
+    async with running_service(house.deployment, settings, embedder=Borrowed(embedder)) as (service, _):  # type: ignore[arg-type]
+        yield Shop(service)
+
+
+def draft(number: int) -> dict[str, Any]:
+    return {"content": f"Shelf {number} is full.", "kind": "topical"}
+
+
+async def until_limited(shop: Shop, me: dict[str, Any]) -> int:
+    """How many lists pass before 429."""
+    passed = 0
+    while (answer := await shop.client.get("/api/memories?limit=1", headers=me)).status_code == 200:
+        passed += 1
+        assert passed < 200
+    assert error_of(answer) == (429, "RATE_LIMITED")
+    assert int(answer.headers["retry-after"]) >= 1
+    assert "try again in" in answer.json()["error"]["message"]
+    return passed
+
+
+async def test_a_key_and_user_have_a_burst_and_others_are_not_touched(strict: Shop) -> None:
+    key = await strict.headers("ada")
+    before = REGISTRY.get_sample_value("memlane_denials_total", {"code": "RATE_LIMITED"}) or 0
+    began = time.monotonic()
+    passed = await until_limited(strict, key)
+    assert PER_USER * BURST <= passed <= PER_USER * (BURST + time.monotonic() - began) + 1
+    assert REGISTRY.get_sample_value("memlane_denials_total", {"code": "RATE_LIMITED"}) == before + 1
+    other_user = {**key, "X-Cpki-User-Id": "bob"}
+    assert (await strict.client.get("/api/memories", headers=other_user)).status_code == 200
+    assert (await strict.client.get("/api/memories", headers=await strict.headers("ada"))).status_code == 200
+
+
+async def test_a_lane_has_its_own_limit_of_writes_over_all_its_keys_and_users(strict: Shop) -> None:
+    lane = {"lane": "busy", "mode": LaneMode.READ_WRITE}
+    first, second = await strict.headers("u1", **lane), await strict.headers("u2", **lane)
+    body = {"memories": [draft(number) for number in range(LANE_WRITES * BURST - 1)]}
+    assert (await strict.post(first, body, "/api/memories/batch")).status_code == 200
+    answers = await asyncio.gather(*(strict.post(second, draft(number)) for number in range(20)))
+    assert 429 in {answer.status_code for answer in answers}
+    refusals = [answer for answer in answers if answer.status_code == 429]
+    assert {error_of(answer) for answer in refusals} == {(429, "RATE_LIMITED")}
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refusals)
+    body = {"memories": [draft(number) for number in range(100)]}
+    assert error_of(await strict.post(first, body, "/api/memories/batch")) == (429, "RATE_LIMITED")
+    async with mcp_client(strict.service.url, first) as client:
+        tried = (client.call_tool("save_memory", {"content": "Likes tea.", "kind": "topical"}) for _ in range(20))
+        codes = {(one.meta or {}).get("memlane/error", {}).get("code") for one in await asyncio.gather(*tried)}
+        assert "RATE_LIMITED" in codes
+        assert not (await client.call_tool("recall_memory", {"query": "shelf"})).is_error, "reads go on"
+    # Another lane writes on.
+    assert (await strict.post(await strict.headers("u1"), draft(100))).status_code == 201
+
+
+async def test_the_rate_is_told_before_lane_and_grant_and_body(strict: Shop) -> None:
+    me = await strict.headers("eve", lane="closed", mode=LaneMode.OFF)
+    codes = [error_of(await strict.post(me, {}))[1] for _ in range(PER_USER * BURST + 15)]
+    assert (codes[0], codes[-1]) == ("LANE_OFF", "RATE_LIMITED")
+
+
+async def test_a_service_without_limits_never_says_429(shop: Shop, me: dict[str, Any]) -> None:
+    answers = [(await shop.client.get("/api/memories?limit=1", headers=me)).status_code for _ in range(120)]
+    assert set(answers) == {200}
