@@ -68,7 +68,10 @@ oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under fau
 	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
 
 .PHONY: oracle-setup
-oracle-setup: $(NODE_STAMPS) # The published clients and redis-server.
+oracle-setup: $(NODE_STAMPS) redis-setup # The published clients and redis-server.
+
+.PHONY: redis-setup
+redis-setup:
 	@command -v redis-server >/dev/null || { \
 	  echo "Installing redis-server, which the stream's tests need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
@@ -87,6 +90,10 @@ $(ORACLE_NODE)/%/node_modules/.installed: $(ORACLE_NODE)/%/package-lock.json
 .PHONY: chart-docs
 chart-docs: $(DEV_STAMP) ## Make the table of values in the chart's README anew.
 	@cd tests && ../$(BIN)/python -m chart.value_table
+
+.PHONY: soak
+soak: $(DEV_STAMP) redis-setup ## Ten minutes of load while every process is killed and upgraded. ARGS="--minutes 2" shortens it.
+	@cd tests && ../$(BIN)/python -m soak.run $(ARGS)
 
 IMAGE ?= memlane:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' server/memlane/__init__.py)
 .PHONY: image
