@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -17,7 +17,11 @@ MODEL = "soak"
 
 async def embeddings(request: Request) -> Response:
     """The same text has the same vector."""
-    body = orjson.loads(await request.body())
+    try:
+        body = orjson.loads(await request.body())
+    except ClientDisconnect:
+        # An api that was killed in the middle of its request.
+        return Response(status_code=499)
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     data = [{"object": "embedding", "index": at, "embedding": vector(text)} for at, text in enumerate(texts)]
     answer = {"object": "list", "model": MODEL, "data": data}

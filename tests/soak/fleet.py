@@ -129,6 +129,18 @@ class Fleet:
         """What any process logged as an error."""
         return list(_error_lines(self.folder))
 
+    async def size(self) -> str:
+        """How much room a memory takes in the database, with its indexes and its lines in the ledger."""
+        (row,) = await self.deployment.fetch(
+            "select (select count(*) from memories) as rows, pg_total_relation_size('memories') as memories,"
+            " pg_total_relation_size('write_ledger') + pg_total_relation_size('idempotency_keys') as writes"
+        )
+        each = row["memories"] / max(1, row["rows"])
+        return (
+            f"{each:,.0f} bytes for each of {row['rows']:,} memories ({DIMENSIONS} dimensions, 2 bytes each),"
+            f" and {row['writes'] / max(1, row['rows']):,.0f} of ledger and answers"
+        )
+
     async def live_rows(self) -> dict[str, dict[str, str]]:
         """The database's live rows: content by user ('' is the project) and id."""
         rows = await self.deployment.fetch(
@@ -168,6 +180,8 @@ async def running_fleet(*, durable: bool) -> AsyncIterator[Fleet]:
                 REDIS_URL=redis.url,
                 MEMLANE_DRAIN_SECONDS="1",
                 MEMLANE_LOG_LEVEL="WARNING",
+                # Five processes, one more during an upgrade, and the embedded Postgres takes 100 in all.
+                MEMLANE_DATABASE_POOL="14",
                 MEMORY_EMBEDDINGS_URL=f"http://127.0.0.1:{embedder_port}",
                 MEMORY_EMBEDDING_MODEL=MODEL,
                 MEMORY_EMBEDDING_DIMENSIONS=str(DIMENSIONS),

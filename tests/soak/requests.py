@@ -54,13 +54,15 @@ class Requests:
         began = time.monotonic()
         self.retries -= 1
         said = "no try"
-        while time.monotonic() - began < LIMIT_SECONDS:
+        while (left := began + LIMIT_SECONDS - time.monotonic()) > 0:
             self.retries += 1
             urls = self.apis()
             self._turn += 1
             url = urls[self._turn % len(urls)]
             try:
-                answer = await self.client.request(method, url + path, headers=headers, json=body, timeout=TRY_SECONDS)
+                answer = await self.client.request(
+                    method, url + path, headers=headers, json=body, timeout=min(TRY_SECONDS, left)
+                )
             except httpx.TransportError as fault:
                 said = type(fault).__name__
             else:

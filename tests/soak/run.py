@@ -70,6 +70,7 @@ class Found:
     lists: int = 0
     errors: list[str] = field(default_factory=list)
     memory: dict[str, str] = field(default_factory=dict)
+    database: str = ""
 
     def broken(self) -> list[str]:
         """The promises that were not kept."""
@@ -179,12 +180,13 @@ async def soak(plan: Plan, say: Callable[[str], None] = lambda _: None, seed: in
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+        found.database = await fleet.size()
         _sum_up(found, fleet, pages, requests, writers)
     return found
 
 
 def _client() -> httpx.AsyncClient:
-    return httpx.AsyncClient(limits=httpx.Limits(max_connections=200, max_keepalive_connections=64))
+    return httpx.AsyncClient(limits=httpx.Limits(max_connections=None, max_keepalive_connections=64))
 
 
 async def _opened(pages: list[Page], say: Callable[[str], None]) -> list["asyncio.Task[None]"]:
@@ -257,7 +259,8 @@ def report(found: Found) -> Table:
     table = Table(box=None, show_header=False)
     rows = {
         "load": f"{plan.sockets} sockets, {plan.per_second:g} writes/s for {plan.seconds:g} s",
-        "writes": ", ".join(f"{number:,} {act}" for act, number in sorted(found.written.items())),
+        "writes": ", ".join(f"{number:,} {act}" for act, number in sorted(found.written.items()))
+        + f"; {found.late:,} sent over 1 s late, as the machine was busy",
         "disturbances": f"{len(found.disturbed)}: each process was killed and upgraded in turn",
         "requests": f"p50 {found.p50 * 1000:.0f} ms, p99 {found.p99 * 1000:.0f} ms, slowest {found.slowest:.2f} s, "
         f"{found.retries:,} tried again, {len(found.unanswered)} not answered",
@@ -267,6 +270,7 @@ def report(found: Found) -> Table:
         "reconnects": f"{found.reconnects:,}; {found.lists:,} lists",
         "lines logged as errors": str(len(found.errors)),
         **found.memory,
+        "database": found.database,
     }
     for name, said in rows.items():
         table.add_row(name, said)
