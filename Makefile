@@ -91,6 +91,12 @@ chromium: # The browser of the tests; CHROMIUM names another one.
 define from-apt
 command -v $(1) >/dev/null || { \
 	  echo "Installing $(1), which $(2) need…"; \
+oracle-setup: $(NODE_STAMPS) redis-setup # The published clients and redis-server.
+
+.PHONY: redis-setup
+redis-setup:
+	@command -v redis-server >/dev/null || { \
+	  echo "Installing redis-server, which the stream's tests need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
 	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
 	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; \
@@ -114,6 +120,10 @@ $(MCP_NODE)/node_modules/.installed: $(MCP_NODE)/package-lock.json
 .PHONY: chart-docs
 chart-docs: $(DEV_STAMP) ## Make the table of values in the chart's README anew.
 	@cd tests && ../$(BIN)/python -m chart.value_table
+
+.PHONY: soak
+soak: $(DEV_STAMP) redis-setup ## Ten minutes of load while every process is killed and upgraded. ARGS="--minutes 2" shortens it.
+	@cd tests && ../$(BIN)/python -m soak.run $(ARGS)
 
 IMAGE ?= memlane:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' server/memlane/__init__.py)
 .PHONY: image

@@ -309,6 +309,8 @@ def _entitlements(process: Process) -> tuple[EntitlementSource, EntitlementFault
     if settings.deployment_mode == "managed":
         return ManagedEntitlements(process.pool, process.clock), None
     licensed = LicenseEntitlements(settings.license or "", parse_trusted_keys(settings.license_keys or ""))
+    if licensed.ends_at is not None:
+        metrics.LICENSE_ENDS.set(licensed.ends_at.timestamp())
     if licensed.rejected is None:
         return licensed, None
     log.error("license_rejected", reason=licensed.rejected.reason.value)

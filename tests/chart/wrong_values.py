@@ -2,8 +2,6 @@
 
 from typing import Any
 
-DIGIT_TWICE = "sha256:zz"
-
 WRONG: list[tuple[str, Any, str]] = [
     # A value's path, what is wrong, and a part of the help. The first are found by the schema.
     ("replicas", 3, "not allowed"),
@@ -14,11 +12,13 @@ WRONG: list[tuple[str, Any, str]] = [
     ("api.service.type", "External", "ClusterIP"),
     ("api.service.port", 70000, "65535"),
     ("api.resources.request", {"cpu": "1"}, "not allowed"),
-    ("api.resources.requests.cpu", "half", "pattern"),
+    ("api.resources.requests.cpu", "half", "such as 500m"),
     ("api.autoscaling.enabled", "yes", "boolean"),
     ("api.autoscaling.minReplicas", 0, "1"),
-    ("api.podDisruptionBudget.maxUnavailable", "half", "pattern"),
-    ("api.extraEnv.TOKEN", {"secretRef": {"name": "x"}}, ""),
+    ("api.podDisruptionBudget.maxUnavailable", "half", "such as 25%"),
+    ("api.extraEnv.TOKEN", {"secretRef": {"name": "x"}}, "not allowed"),
+    ("api.extraEnv.TOKEN", {"secretKeyRef": {"name": "x"}}, "{secretKeyRef: {name, key}}"),
+    ("worker.extraEnv.LIST", ["a"], "string"),
     ("api.podLabels.team", ["a"], "string"),
     ("api.nodeSelector.zone", {"a": "b"}, "string"),
     ("api.tolerations", {"key": "gpu"}, "array"),
@@ -46,7 +46,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("image.repository", "", "write where it is"),
     ("image.repository", "registry.example.com/memlane:1.0", "without a tag"),
     ("image.tag", "a tag", "write a tag such as"),
-    ("image.digest", DIGIT_TWICE, "64 hexadecimal digits"),
+    ("image.digest", "sha256:zz", "64 hexadecimal digits"),
     ("nameOverride", "My_Name", "small letters"),
     ("fullnameOverride", "My.Name", "small letters"),
     ("database.url", "", "write postgresql://"),

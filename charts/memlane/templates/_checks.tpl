@@ -111,7 +111,10 @@ types, names of values, lists of choices and simple ranges.
 {{- if not $values.image.repository -}}
 {{- $faults = append $faults "image.repository: required; build the image with `make image`, push it, and write where it is" -}}
 {{- end -}}
-{{- $wanted := dict "database" "database.url: required; write postgresql://user:password@host/database, or database.existingSecret" "redis" "redis.url: required; write redis://host:6379/0, or redis.existingSecret" -}}
+{{- $wanted := dict
+  "database" "database.url: required; write postgresql://user:password@host/database, or database.existingSecret"
+  "redis" "redis.url: required; write redis://host:6379/0, or redis.existingSecret"
+-}}
 {{- if eq $values.deploymentMode "self_hosted" -}}
 {{- $_ := set $wanted "license" "license.token: required when deploymentMode is self_hosted; write the token, or license.existingSecret" -}}
 {{- if not $values.license.keys -}}
@@ -214,7 +217,14 @@ types, names of values, lists of choices and simple ranges.
 {{- $faults = append $faults (printf "%s.resources.requests.cpu: required for autoscaling; write what a pod needs, such as 500m" $role) -}}
 {{- end -}}
 {{- end -}}
-{{- $ofChart := list "DATABASE_URL" "REDIS_URL" "MEMLANE_JOIN_SECRETS" "MEMLANE_LICENSE" "MEMLANE_LICENSE_KEYS" "MEMLANE_PORT" "MEMLANE_METRICS_PORT" "MEMLANE_DEPLOYMENT_MODE" "MEMLANE_DATABASE_POOL" "MEMLANE_DATABASE_POOLER" "MEMLANE_LOG_LEVEL" "MEMLANE_SESSION_HOURS" "MEMLANE_DRAIN_SECONDS" "MEMLANE_ALLOWED_ORIGINS" "MEMORY_EMBEDDINGS_URL" "MEMORY_EMBEDDING_MODEL" "MEMORY_EMBEDDING_DIMENSIONS" "MEMORY_EMBEDDINGS_API_KEY" "OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_SERVICE_NAME" "OTEL_TRACES_SAMPLER" "OTEL_TRACES_SAMPLER_ARG" -}}
+{{- $ofChart := list
+  "DATABASE_URL" "REDIS_URL" "MEMLANE_JOIN_SECRETS" "MEMLANE_LICENSE"
+  "MEMLANE_LICENSE_KEYS" "MEMLANE_PORT" "MEMLANE_METRICS_PORT" "MEMLANE_DEPLOYMENT_MODE"
+  "MEMLANE_DATABASE_POOL" "MEMLANE_DATABASE_POOLER" "MEMLANE_LOG_LEVEL" "MEMLANE_SESSION_HOURS"
+  "MEMLANE_DRAIN_SECONDS" "MEMLANE_ALLOWED_ORIGINS" "MEMORY_EMBEDDINGS_URL" "MEMORY_EMBEDDING_MODEL"
+  "MEMORY_EMBEDDING_DIMENSIONS" "MEMORY_EMBEDDINGS_API_KEY" "OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_SERVICE_NAME"
+  "OTEL_TRACES_SAMPLER" "OTEL_TRACES_SAMPLER_ARG"
+-}}
 {{- range $role := list "api" "gateway" "worker" -}}
 {{- range $variable, $value := (get $values $role).extraEnv -}}
 {{- if not (regexMatch "^[A-Za-z_][A-Za-z0-9_]*$" $variable) -}}
@@ -222,6 +232,30 @@ types, names of values, lists of choices and simple ranges.
 {{- else if has $variable $ofChart -}}
 {{- $faults = append $faults (printf "%s.extraEnv.%s: the chart sets it; write the value that README.md names for it" $role $variable) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- range $role := list "api" "gateway" "worker" -}}
+{{- range $variable, $value := (get $values $role).extraEnv -}}
+{{- if kindIs "map" $value -}}
+{{- if not (and (dig "secretKeyRef" "name" "" $value) (dig "secretKeyRef" "key" "" $value)) -}}
+{{- $faults = append $faults (printf "%s.extraEnv.%s: write a text, a number, or {secretKeyRef: {name, key}}" $role $variable) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $part := list "api" "gateway" "worker" "migrations" "embeddings" -}}
+{{- range $kind, $amounts := (get $values $part).resources -}}
+{{- range $resource, $amount := $amounts -}}
+{{- if not (regexMatch "^[0-9]+([.][0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$" (include "memlane.scalar" $amount)) -}}
+{{- $faults = append $faults (printf "%s.resources.%s.%s: write an amount such as 500m or 256Mi" $part $kind $resource) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $role := list "api" "gateway" -}}
+{{- if not (regexMatch "^[0-9]+%?$" (include "memlane.scalar" (get $values $role).podDisruptionBudget.maxUnavailable)) -}}
+{{- $faults = append $faults (printf "%s.podDisruptionBudget.maxUnavailable: write a number of pods, or a percentage such as 25%%" $role) -}}
 {{- end -}}
 {{- end -}}
 

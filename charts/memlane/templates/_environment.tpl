@@ -41,7 +41,11 @@
 {{/* The names of the secrets that a role reads. */}}
 {{- define "memlane.secretsOf" -}}
 {{- $mode := ternary (list "license") list (eq .root.Values.deploymentMode "self_hosted") -}}
-{{- $all := dict "app-api" (list "database" "joinSecrets" "redis" "embeddingsApiKey") "realtime-gateway" (list "database" "joinSecrets" "redis") "worker" (list "database" "joinSecrets") -}}
+{{- $all := dict
+  "app-api" (list "database" "joinSecrets" "redis" "embeddingsApiKey")
+  "realtime-gateway" (list "database" "joinSecrets" "redis")
+  "worker" (list "database" "joinSecrets")
+-}}
 {{- concat (get $all .component) $mode | toJson -}}
 {{- end -}}
 

@@ -3,31 +3,34 @@ Where every secret comes from. One helper decides for each consumer: a Secret of
 Operator, or the chart's own Secret.
 */}}
 
-{{/* Each secret: its values, the key that it has in a Secret of the chart's, and its place in externalSecrets. */}}
+{{/* Each secret: the Secret of the operator's, whether the chart makes it, and the key that it has then. */}}
 {{- define "memlane.secretSources" -}}
-database: {existing: {{ .Values.database.existingSecret | quote }}, existingKey: {{ .Values.database.secretKey | quote }}, made: {{ not (empty .Values.database.url) }}, key: DATABASE_URL, remote: database}
-redis: {existing: {{ .Values.redis.existingSecret | quote }}, existingKey: {{ .Values.redis.secretKey | quote }}, made: {{ not (empty .Values.redis.url) }}, key: REDIS_URL, remote: redis}
-license: {existing: {{ .Values.license.existingSecret | quote }}, existingKey: {{ .Values.license.secretKey | quote }}, made: {{ not (empty .Values.license.token) }}, key: MEMLANE_LICENSE, remote: license}
-joinSecrets: {existing: {{ .Values.joinSecrets.existingSecret | quote }}, existingKey: {{ .Values.joinSecrets.secretKey | quote }}, made: true, key: MEMLANE_JOIN_SECRETS, remote: joinSecrets}
-{{- if include "memlane.embeddingsInCluster" . }}
-embeddingsApiKey: {existing: {{ .Values.embeddings.apiKey.existingSecret | quote }}, existingKey: {{ .Values.embeddings.apiKey.secretKey | quote }}, made: {{ not (empty .Values.embeddings.apiKey.value) }}, key: MEMORY_EMBEDDINGS_API_KEY, remote: embeddingsApiKey}
-{{- else }}
-embeddingsApiKey: {existing: {{ .Values.embeddings.external.apiKey.existingSecret | quote }}, existingKey: {{ .Values.embeddings.external.apiKey.secretKey | quote }}, made: false, key: MEMORY_EMBEDDINGS_API_KEY, remote: embeddingsApiKey}
-{{- end }}
+{{- $embeddings := .Values.embeddings -}}
+{{- $inCluster := not (empty (include "memlane.embeddingsInCluster" .)) -}}
+{{- $embeddingsKey := ternary $embeddings.apiKey $embeddings.external.apiKey $inCluster -}}
+{{- dict
+  "database" (dict "at" .Values.database "made" .Values.database.url "key" "DATABASE_URL")
+  "redis" (dict "at" .Values.redis "made" .Values.redis.url "key" "REDIS_URL")
+  "license" (dict "at" .Values.license "made" .Values.license.token "key" "MEMLANE_LICENSE")
+  "joinSecrets" (dict "at" .Values.joinSecrets "made" "always" "key" "MEMLANE_JOIN_SECRETS")
+  "embeddingsApiKey" (dict "at" $embeddingsKey "made" (get $embeddingsKey "value") "key" "MEMORY_EMBEDDINGS_API_KEY")
+| toJson -}}
 {{- end -}}
 
 {{/* Where one secret is, as `from`, `name` and `key`; `from` is empty when it is nowhere. Takes {root, secret}. */}}
 {{- define "memlane.secret" -}}
-{{- $source := get (include "memlane.secretSources" .root | fromYaml) .secret -}}
-{{- $remote := get .root.Values.externalSecrets $source.remote -}}
-{{- if $source.existing -}}
-{from: existing, name: {{ $source.existing | quote }}, key: {{ $source.existingKey | quote }}}
-{{- else if and .root.Values.externalSecrets.enabled $remote.key -}}
-{from: external, name: {{ include "memlane.component" (dict "root" .root "component" "external") }}, key: {{ $source.key }}}
+{{- $source := get (include "memlane.secretSources" .root | fromJson) .secret -}}
+{{- $external := .root.Values.externalSecrets -}}
+{{- if $source.at.existingSecret -}}
+{{- dict "from" "existing" "name" $source.at.existingSecret "key" $source.at.secretKey | toJson -}}
+{{- else if and $external.enabled (get $external .secret).key -}}
+{{- $name := include "memlane.component" (dict "root" .root "component" "external") -}}
+{{- dict "from" "external" "name" $name "key" $source.key | toJson -}}
 {{- else if $source.made -}}
-{from: made, name: {{ include "memlane.component" (dict "root" .root "component" "secrets") }}, key: {{ $source.key }}}
+{{- $name := include "memlane.component" (dict "root" .root "component" "secrets") -}}
+{{- dict "from" "made" "name" $name "key" $source.key | toJson -}}
 {{- else -}}
-{from: ""}
+{{- dict "from" "" | toJson -}}
 {{- end -}}
 {{- end -}}
 
@@ -41,17 +44,17 @@ them is a hook too.
 {{- $hook := include "memlane.component" (dict "root" . "component" "migrations") -}}
 {{- $database := include "memlane.secret" (dict "root" . "secret" "database") | fromYaml -}}
 {{- if $own.existingSecret -}}
-{from: existing, name: {{ $own.existingSecret | quote }}, key: {{ $own.secretKey | quote }}}
+{{- dict "from" "existing" "name" $own.existingSecret "key" $own.secretKey | toJson -}}
 {{- else if and .Values.externalSecrets.enabled $remote.key -}}
-{from: external, name: {{ $hook }}, key: DATABASE_URL, remote: migrations}
+{{- dict "from" "external" "name" $hook "key" "DATABASE_URL" "remote" "migrations" | toJson -}}
 {{- else if $own.url -}}
-{from: made, name: {{ $hook }}, key: DATABASE_URL}
+{{- dict "from" "made" "name" $hook "key" "DATABASE_URL" | toJson -}}
 {{- else if eq $database.from "existing" -}}
-{{ toJson $database }}
+{{- toJson $database -}}
 {{- else if eq $database.from "external" -}}
-{from: external, name: {{ $hook }}, key: DATABASE_URL, remote: database}
+{{- dict "from" "external" "name" $hook "key" "DATABASE_URL" "remote" "database" | toJson -}}
 {{- else -}}
-{from: made, name: {{ $hook }}, key: DATABASE_URL}
+{{- dict "from" "made" "name" $hook "key" "DATABASE_URL" | toJson -}}
 {{- end -}}
 {{- end -}}
 
@@ -91,11 +94,19 @@ that the Secret and the checksum agree. Takes {root, key}.
 
 {{/* The data of the chart's Secret. The salt keeps the checksum of a short password from being guessed. */}}
 {{- define "memlane.madeSecrets" -}}
-{{- $values := dict "database" .Values.database.url "redis" .Values.redis.url "license" .Values.license.token "joinSecrets" .Values.joinSecrets.value "embeddingsApiKey" .Values.embeddings.apiKey.value -}}
+{{- $values := dict
+  "database" .Values.database.url
+  "redis" .Values.redis.url
+  "license" .Values.license.token
+  "joinSecrets" .Values.joinSecrets.value
+  "embeddingsApiKey" .Values.embeddings.apiKey.value
+-}}
 {{- range $name, $value := $values }}
 {{- $found := include "memlane.secret" (dict "root" $ "secret" $name) | fromYaml }}
 {{- if eq $found.from "made" }}
-{{- if and (eq $name "joinSecrets") (not $value) }}{{ $value = include "memlane.kept" (dict "root" $ "key" $found.key) }}{{ end }}
+{{- if and (eq $name "joinSecrets") (not $value) }}
+{{- $value = include "memlane.kept" (dict "root" $ "key" $found.key) }}
+{{- end }}
 {{ $found.key }}: {{ $value | b64enc | quote }}
 {{- end }}
 {{- end }}

@@ -128,7 +128,8 @@ metadata:
   name: {{ include "memlane.component" . }}
   labels: {{- include "memlane.labels" . | nindent 4 }}
 spec:
-  maxUnavailable: {{ if kindIs "string" .values.podDisruptionBudget.maxUnavailable }}{{ .values.podDisruptionBudget.maxUnavailable | quote }}{{ else }}{{ int64 .values.podDisruptionBudget.maxUnavailable }}{{ end }}
+  {{- $most := include "memlane.scalar" .values.podDisruptionBudget.maxUnavailable }}
+  maxUnavailable: {{ ternary ($most | quote) $most (hasSuffix "%" $most) }}
   unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels: {{- include "memlane.selector" . | nindent 6 }}

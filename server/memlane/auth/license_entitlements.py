@@ -1,5 +1,7 @@
 """Self-hosted deployments: the signed license is the authority."""
 
+from datetime import datetime
+
 from memlane.auth.licenses import LicenseRejected, TrustedKeys, read_license
 from memlane.domain.entitlement import SELF_HOSTED, Entitlement
 
@@ -18,6 +20,11 @@ class LicenseEntitlements:
             self._entitlement = read_license(license_, trusted_keys).entitlement
         except LicenseRejected as fault:
             self.rejected = fault
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When the license ends; None for one that is rejected or never ends."""
+        return None if self._entitlement is None else self._entitlement.expires_at
 
     async def resolve(self, organization_id: str, organization: str) -> Entitlement:
         """See `EntitlementSource.resolve`."""

@@ -1,8 +1,18 @@
 """Every metric of the service, in one table. Names follow Prometheus' conventions; no label holds user data."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+
+from memlane import __version__
 
 REGISTRY = CollectorRegistry()
+ProcessCollector(registry=REGISTRY)
+BUILD = Gauge("memlane_build_info", "1, with the program's version.", ["version"], registry=REGISTRY)
+BUILD.labels(__version__).set(1)
+LICENSE_ENDS = Gauge(
+    "memlane_license_ends_timestamp_seconds",
+    "When the license ends, in seconds since 1970; 0 when it is rejected or the deployment is managed.",
+    registry=REGISTRY,
+)
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
