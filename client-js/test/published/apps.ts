@@ -1,5 +1,5 @@
 /** The apps of the pages in `docs/`, with the published packages, and with ours as npm would install it. */
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -64,6 +64,13 @@ function layOut(name: AppName, paths: RegExp): void {
   const pack = ["pack", "--silent", "--ignore-scripts", "--pack-destination", built];
   const packed = execFileSync("npm", pack, { cwd: root, encoding: "utf8" }).trim();
   execFileSync("tar", ["-xzf", join(built, packed), "-C", target, "--strip-components=1"]);
+}
+
+/** What the compiler says of an app's code; nothing when all is well. */
+export function typeFaults(name: AppName): string {
+  const tsc = join(here, "node_modules/typescript/bin/tsc");
+  const { status, stdout, stderr } = spawnSync(process.execPath, [tsc, "-p", join(built, name)], { encoding: "utf8" });
+  return status === 0 ? stdout : `ended with ${status}: ${stdout}${stderr}`;
 }
 
 /** A started app. */

@@ -8,7 +8,7 @@ import { contents as shown, isConnected as isLive, serverAdd, serverList, until 
 import { openBrowser, Window } from "../support/browser.js";
 import { DevServer, type Deployment } from "../support/dev-server.js";
 import { UnentitledApi } from "../support/unentitled.js";
-import { PublishedApp } from "./apps.js";
+import { PublishedApp, typeFaults } from "./apps.js";
 
 let browser: Browser;
 let server: DevServer;
@@ -110,6 +110,10 @@ test("our own store works behind the published runtime too: live, with absorbs a
   } finally {
     store.close();
   }
+});
+
+test("the code of the page holds in strict TypeScript", () => {
+  expect(typeFaults("copilotkit")).toBe("");
 });
 
 test("on a server that is not entitled isAvailable is false", async () => {
