@@ -80,7 +80,10 @@ oracle: $(DEV_STAMP) oracle-setup ## Let 50 published clients converge under fau
 	@ORACLE_USERS=$(ORACLE_USERS) $(BIN)/pytest -q -s tests/oracle/test_convergence.py $(ARGS)
 
 .PHONY: oracle-setup
-oracle-setup: $(NODE_STAMPS) $(CLIENT_DIST) # The published clients, our own, and redis-server.
+oracle-setup: $(NODE_STAMPS) $(CLIENT_DIST) redis-setup # The published clients, our own, and redis-server.
+
+.PHONY: redis-setup
+redis-setup:
 	@$(call from-apt,redis-server,the stream's tests,macOS: brew install redis)
 
 .PHONY: chromium
@@ -91,12 +94,6 @@ chromium: # The browser of the tests; CHROMIUM names another one.
 define from-apt
 command -v $(1) >/dev/null || { \
 	  echo "Installing $(1), which $(2) need…"; \
-oracle-setup: $(NODE_STAMPS) redis-setup # The published clients and redis-server.
-
-.PHONY: redis-setup
-redis-setup:
-	@command -v redis-server >/dev/null || { \
-	  echo "Installing redis-server, which the stream's tests need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
 	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
 	    $$root apt-get update -qq && $$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(1) >/dev/null; \
@@ -117,6 +114,7 @@ $(MCP_NODE)/node_modules/.installed: $(MCP_NODE)/package-lock.json
 	@echo "Installing the published MCP middleware (half a minute, once)…"
 	@cd $(MCP_NODE) && npm ci --silent
 	@touch $@
+
 .PHONY: chart-docs
 chart-docs: $(DEV_STAMP) ## Make the table of values in the chart's README anew.
 	@cd tests && ../$(BIN)/python -m chart.value_table

@@ -17,13 +17,11 @@ from memlane.auth.stream_tickets import StreamTickets
 from memlane.config import Role, Settings
 from memlane.domain.entitlement import LICENSE_REJECTED, EntitlementFault
 from memlane.domain.errors import EmbedderUnavailable, Misconfigured, StorageUnavailable
+from memlane.domain.rates import Rate
 from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
 from memlane.embedding.reranker import TeiReranker
-from memlane.domain.rates import Rate
-from memlane.embedding.local import LocalEmbedder
-from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
 from memlane.limits.local import LocalLimiter
 from memlane.limits.redis_limiter import RedisLimiter
 from memlane.observability import metrics
@@ -51,9 +49,8 @@ from memlane.storage.sweeps import drop_old_answers, drop_old_sessions
 from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.authenticate import Gate
 from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Judge, Reranker, Services
-from memlane.usecases.rekey import rekey_for_ever
-from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Services
 from memlane.usecases.rate_limits import RateLimits
+from memlane.usecases.rekey import rekey_for_ever
 from memlane.usecases.silent_hints import SilentHints
 
 STOP_SECONDS = 10.0
@@ -268,8 +265,6 @@ def build(
     health = HealthHandlers(process.acceptance, process.ping, process.checks)
     if "api" in roles:
         services = _build_services(process, entitlements, tokens, hub, embedder, earlier_embedder)
-        gate = Gate(services)
-        services = _build_services(process, entitlements, tokens, hub, embedder)
         gate = Gate(services, limits=_limits(process))
         process.services = services
         memories = MemoryHandlers(services, gate)
