@@ -93,6 +93,7 @@ def test_what_an_operator_sets_reaches_the_program(any_helm: Helm, home: Path) -
             "sessionHours": 48,
             "drainSeconds": "7",
             "allowedOrigins": ["https://a.example", "https://b.example"],
+            "mcpHosts": ["mcp.example", "mcp.example:8443"],
         },
         "embeddings": {
             "external": {"url": "https://api.example.com/v1", "model": "text-embedding-3-large", "dimensions": 3072}

@@ -67,6 +67,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("externalSecrets.refreshInterval", "hourly", "such as 1h"),
     ("settings.sessionHours", 721, "from 1 to 720"),
     ("settings.drainSeconds", "-1", "from 0 to 300"),
+    ("settings.mcpHosts[0]", {"settings": {"mcpHosts": ["https://app.example.com"]}}, "write a host name"),
     ("settings.allowedOrigins[0]", {"settings": {"allowedOrigins": ["app.example.com"]}}, "write an origin"),
     ("tracing.endpoint", "collector:4318", "write http://host:4318"),
     ("metrics.port", 4201, "write another one"),

@@ -73,6 +73,11 @@ types, names of values, lists of choices and simple ranges.
 {{- $faults = append $faults (printf "%s: %s" (index $form 0) (index $form 3)) -}}
 {{- end -}}
 {{- end -}}
+{{- range $place, $host := $values.settings.mcpHosts -}}
+{{- if not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?$" $host) -}}
+{{- $faults = append $faults (printf "settings.mcpHosts[%d]: write a host name such as memory.example.com, with or without a port" $place) -}}
+{{- end -}}
+{{- end -}}
 {{- range $place, $origin := $values.settings.allowedOrigins -}}
 {{- if not (regexMatch "^https?://[^ /,]+$" $origin) -}}
 {{- $faults = append $faults (printf "settings.allowedOrigins[%d]: write an origin such as https://app.example.com, without a path" $place) -}}
@@ -221,7 +226,7 @@ types, names of values, lists of choices and simple ranges.
   "DATABASE_URL" "REDIS_URL" "MEMLANE_JOIN_SECRETS" "MEMLANE_LICENSE"
   "MEMLANE_LICENSE_KEYS" "MEMLANE_PORT" "MEMLANE_METRICS_PORT" "MEMLANE_DEPLOYMENT_MODE"
   "MEMLANE_DATABASE_POOL" "MEMLANE_DATABASE_POOLER" "MEMLANE_LOG_LEVEL" "MEMLANE_SESSION_HOURS"
-  "MEMLANE_DRAIN_SECONDS" "MEMLANE_ALLOWED_ORIGINS" "MEMORY_EMBEDDINGS_URL" "MEMORY_EMBEDDING_MODEL"
+  "MEMLANE_DRAIN_SECONDS" "MEMLANE_ALLOWED_ORIGINS" "MEMLANE_MCP_HOSTS" "MEMORY_EMBEDDINGS_URL" "MEMORY_EMBEDDING_MODEL"
   "MEMORY_EMBEDDING_DIMENSIONS" "MEMORY_EMBEDDINGS_API_KEY" "OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_SERVICE_NAME"
   "OTEL_TRACES_SAMPLER" "OTEL_TRACES_SAMPLER_ARG"
 -}}

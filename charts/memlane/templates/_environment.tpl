@@ -38,6 +38,14 @@
 {{- include "memlane.secretVariable" (dict "root" . "secret" "embeddingsApiKey" "variable" "MEMORY_EMBEDDINGS_API_KEY") }}
 {{- end -}}
 
+{{/* The names by which clients reach /mcp: within the cluster, through the ingress, and what the operator adds. */}}
+{{- define "memlane.mcpHosts" -}}
+{{- $service := include "memlane.component" (dict "root" . "component" "app-api") -}}
+{{- $hosts := list $service (printf "%s.%s" $service .Release.Namespace) (printf "%s.%s.svc" $service .Release.Namespace) (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
+{{- if .Values.ingress.enabled }}{{ $hosts = append $hosts .Values.ingress.host }}{{ end -}}
+{{- concat $hosts .Values.settings.mcpHosts | uniq | join "," -}}
+{{- end -}}
+
 {{/* The names of the secrets that a role reads. */}}
 {{- define "memlane.secretsOf" -}}
 {{- $mode := ternary (list "license") list (eq .root.Values.deploymentMode "self_hosted") -}}
@@ -53,7 +61,10 @@
 {{- define "memlane.environment" -}}
 {{- $names := dict "database" "DATABASE_URL" "redis" "REDIS_URL" "license" "MEMLANE_LICENSE" "joinSecrets" "MEMLANE_JOIN_SECRETS" -}}
 {{ include "memlane.settings" . }}
-{{- if eq .component "app-api" }}{{ include "memlane.embedderSettings" .root }}{{ end }}
+{{- if eq .component "app-api" }}
+- {name: MEMLANE_MCP_HOSTS, value: {{ include "memlane.mcpHosts" .root | quote }}}
+{{- include "memlane.embedderSettings" .root }}
+{{- end }}
 {{- range $secret := include "memlane.secretsOf" . | fromJsonArray }}
 {{- if hasKey $names $secret }}
 {{- include "memlane.secretVariable" (dict "root" $.root "secret" $secret "variable" (get $names $secret)) }}
