@@ -42,6 +42,8 @@ FAULTS_SHOWN = 5
 
 _OWN_REASONS = {"nul_character", "blank_text", "unreachable_user", "outside_of_utc"}
 """Faults whose words are ours, and never quote."""
+_INFINITE = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+"""The very first and the very last moment: the driver would store them as infinity."""
 _NO_HEADER = re.compile(r"[\0-\x08\x0a-\x1f\x7f]")
 """What no header can carry (RFC 9110, section 5.5)."""
 
@@ -59,9 +61,8 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         found = moment.astimezone(UTC)
     except OverflowError:
-        found = datetime.max.replace(tzinfo=UTC)
-    # The very first and last moment stand for "infinitely long ago" and "never" in the driver.
-    if found.replace(tzinfo=None) in {datetime.min, datetime.max}:
+        found = _INFINITE[1]
+    if found in _INFINITE:
         raise PydanticCustomError("outside_of_utc", "must lie within the years 1 to 9999 of UTC")
     return found
 

@@ -104,13 +104,12 @@ async def examine(url: str) -> None:
         # Not chained: the library's message quotes the URL.
         raise Misconfigured("not a URL of Redis: check REDIS_URL") from None
     try:
-        subscription = connection.pubsub()
-        await subscription.subscribe(HINTS)
-        # The first message is the answer to the subscription, or its refusal.
-        if await subscription.get_message(timeout=ANSWER_SECONDS) is None:
-            raise StorageUnavailable("Redis does not answer in time: check REDIS_URL")
+        async with connection.pubsub() as subscription:
+            await subscription.subscribe(HINTS)
+            # The first message is the answer to the subscription, or its refusal.
+            if await subscription.get_message(timeout=ANSWER_SECONDS) is None:
+                raise StorageUnavailable("does not answer in time: check REDIS_URL")
         await connection.publish(HINTS, encode_hints([]))
-        await subscription.aclose()  # type: ignore[no-untyped-call]
     except (RedisError, OSError, UnicodeError) as fault:
         raise StorageUnavailable(f"cannot be used ({type(fault).__name__}): check REDIS_URL") from None
     finally:
