@@ -235,6 +235,8 @@ def _share(text: str) -> float:
 
 def _url(*schemes: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
+        if not text.isprintable():
+            raise ValueError("has a character that no URL can have")
         try:
             parts = urlsplit(text)
             _ = parts.port

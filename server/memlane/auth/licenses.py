@@ -153,6 +153,16 @@ def parse_trusted_keys(text: str) -> TrustedKeys:
     return MappingProxyType(keys)
 
 
+def check_key_id(key_id: str) -> None:
+    """Whether deployments can name a key so.
+
+    Raises:
+        ValueError: They cannot.
+    """
+    if _KEY_ID.fullmatch(key_id) is None:
+        raise ValueError("a key id is 1 to 64 of letters, digits, `.`, `_` and `-`")
+
+
 def mint_license(
     private_pem: str,
     *,
@@ -183,8 +193,7 @@ def mint_license(
     Raises:
         ValueError: The key is no Ed25519 private key, or a value is one that `read_license` would not take.
     """
-    if _KEY_ID.fullmatch(key_id) is None:
-        raise ValueError("a key id is 1 to 64 of letters, digits, `.`, `_` and `-`")
+    check_key_id(key_id)
     if clean_features(features) != dict(features) or clean_limits(limits) != dict(limits):
         raise ValueError("a feature must be a named boolean, and a limit a named finite number")
     if any(moment.utcoffset() is None for moment in (not_before, expires_at, now)):

@@ -10,13 +10,14 @@ import click
 from rich.console import Console
 from rich.panel import Panel
 
-from memlane.cli.dev_state import ORGANIZATION, PROJECT, DevState, load_dev_state, write_private
+from memlane.cli.dev_log import KeptLog
+from memlane.cli.dev_state import ORGANIZATION, PROJECT, DevState, load_dev_state, with_new_key, write_private
 from memlane.cli.serve import serve_process
 from memlane.cli.server import bound_socket, run_loop
 from memlane.config import Settings
 from memlane.domain.grant import FULL_GRANT
 from memlane.embedded.postgres import EmbeddedPostgres
-from memlane.observability.logs import set_up_logs
+from memlane.observability.logs import log, set_up_logs
 from memlane.observability.supervisor import Supervisor
 from memlane.rest.console import Console as ConsolePage
 from memlane.storage.migrate import migrate
@@ -57,11 +58,13 @@ def dev(port: int, data_dir: Path, log_level: str) -> None:
             state = load_dev_state(data_dir / "dev.json")
             with console.status("Preparing the database…"):
                 await migrate(postgres.dsn())
-                await _seed(postgres.dsn(), state)
+                kept, state = state, await _seed(postgres.dsn(), state, data_dir / "dev.json")
+            if state.runtime_key != kept.runtime_key:
+                console.print("The dev key was revoked, so a new one was made; see dev.env.")
             settings = _settings(postgres.dsn(), state)
             # Opened late: until here faults go to the terminal.
-            with (data_dir / "memlane.log").open("w", buffering=1, encoding="utf-8") as log_file:
-                set_up_logs(log_level, log_file)
+            with KeptLog(data_dir / "memlane.log") as log_file:
+                set_up_logs(log_level, log_file.as_stream())
                 keeper = Supervisor()
                 keeper.start("postgres", lambda: _keep_postgres(postgres))
                 try:
@@ -85,18 +88,27 @@ def dev(port: int, data_dir: Path, log_level: str) -> None:
 async def _keep_postgres(postgres: EmbeddedPostgres) -> None:
     while True:
         await postgres.died()
+        log.error("postgres_died", log=postgres.log_path.name)
         await postgres.start()
+        log.warning("postgres_restarted", pid=postgres.pid)
         await asyncio.sleep(0)
 
 
-async def _seed(dsn: str, state: DevState) -> None:
+async def _seed(dsn: str, state: DevState, path: Path) -> DevState:
+    """Make the dev project and its key; the state, with another key in place of one that was revoked."""
     pool = Pool(dsn, PoolLimits(max_size=1))
     try:
         tenants = Tenants(pool)
         project = await tenants.ensure_project(ORGANIZATION, PROJECT)
-        token = state.token
-        if token.short not in {key["short"] for key in await tenants.list_keys(project)}:
+        keys = {key["short"]: key for key in await tenants.list_keys(project)}
+        stored = keys.get(state.token.short)
+        if stored is not None and stored["revoked_at"] is not None:
+            state = with_new_key(state, path)
+            stored = None
+        if stored is None:
+            token = state.token
             await tenants.add_key(project, NewKey(token.short, token.hash(), "memlane dev", FULL_GRANT))
+        return state
     finally:
         await pool.aclose()
 

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -71,8 +71,19 @@ def load_dev_state(path: Path) -> DevState:
         license_private_pem=pair.private_pem,
         license_public=pair.public,
     )
-    write_private(path, json.dumps(asdict(state), indent=1))
+    _keep(state, path)
     return state
+
+
+def with_new_key(state: DevState, path: Path) -> DevState:
+    """The state with another runtime key, kept; the rest stays."""
+    renewed = replace(state, runtime_key=mint_runtime_key(PROJECT).reveal())
+    _keep(renewed, path)
+    return renewed
+
+
+def _keep(state: DevState, path: Path) -> None:
+    write_private(path, json.dumps(asdict(state), indent=1))
 
 
 def write_private(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from memlane.auth.licenses import LicenseRejected, parse_trusted_keys, read_lice
 from memlane.cli.server import run_loop
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults, Settings, load_settings
 from memlane.domain.errors import MemlaneError
+from memlane.realtime.redis_fanout import examine
 from memlane.storage.migrate import OLDEST_SERVER, applied_migrations, migrations, pending
 
 State = Literal["ok", "warning", "failed"]
@@ -38,7 +39,7 @@ class Finding:
 @click.option("--config-only", is_flag=True, help="Only the settings; nothing is reached.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(config_only: bool, as_json: bool) -> None:
-    """Check settings, database, pgvector, migrations, embedder and license.
+    """Check settings, database, pgvector, migrations, embedder, license and, where one is set, Redis.
 
     Exits 0 when nothing failed, 78 when a setting is wrong, 1 when something else failed.
     """
@@ -86,7 +87,15 @@ def _check_license(settings: Settings) -> Finding:
 
 
 async def _check_all(settings: Settings) -> list[Finding]:
-    return [*await _check_database(settings), await _guarded("embedder", lambda: _check_embedder(settings))]
+    findings = [*await _check_database(settings), await _guarded("embedder", lambda: _check_embedder(settings))]
+    if settings.redis_url is not None:
+        findings.append(await _guarded("redis", lambda: _check_redis(settings.redis_url or "")))
+    return findings
+
+
+async def _check_redis(url: str) -> str:
+    await examine(url)
+    return "answers, and takes hints"
 
 
 async def _guarded(name: str, check: Callable[[], Awaitable[str]]) -> Finding:

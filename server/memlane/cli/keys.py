@@ -12,12 +12,15 @@ from rich.table import Table
 
 from memlane.auth.runtime_keys import mint_runtime_key, parse_runtime_key
 from memlane.cli.operator import project_named, with_pool
+from memlane.cli.plain_text import label_of_at_most
 from memlane.domain.grant import Access, Grant
 from memlane.storage.pool import Pool
 from memlane.storage.tenants import DEFAULT_LANE, NewKey, Tenants
 
 _ACCESS = click.Choice([access.value for access in Access])
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+LABEL_MAX = 200
+"""Longest label of a key, in characters."""
 PIPE_COLUMNS = 160
 """Columns of a table that goes into a pipe: there an id must never be cut."""
 
@@ -41,7 +44,12 @@ def keys() -> None:
 @click.option(
     "--project", required=True, callback=slug_option, help="The project's slug; made where it does not exist."
 )
-@click.option("--label", default="", help="What the key is for.")
+@click.option(
+    "--label",
+    default="",
+    callback=label_of_at_most(LABEL_MAX),
+    help=f"What the key is for; at most {LABEL_MAX} characters.",
+)
 @click.option("--user-access", type=_ACCESS, default="read-write", show_default=True, help="Access to user memories.")
 @click.option(
     "--project-access",
@@ -134,15 +142,23 @@ def list_keys(project: str, as_json: bool) -> None:
 def revoke(key_id: str) -> None:
     """Revoke a key by its id (the middle part of the key; a whole key is understood too). Holds within 5 s."""
     token = parse_runtime_key(key_id)
-    short = key_id if token is None else token.short
 
     async def act(pool: Pool) -> datetime | None:
-        return await Tenants(pool).revoke_key(short)
+        tenants = Tenants(pool)
+        if token is None:
+            return await tenants.revoke_key(key_id)
+        at = await tenants.revoke_whole_key(token.short, token.hash(), token.project)
+        if at is None and await tenants.has_key(token.short):
+            raise click.ClickException(
+                "no key has this id and this project and secret together, so nothing was revoked; to revoke the key of "
+                f"that id all the same: memlane keys revoke {token.short}"
+            )
+        return at
 
     at = with_pool(act)
     if at is None:
         raise click.ClickException("there is no key of that id; `memlane keys list --project <slug>` shows them")
-    click.echo(f"Revoked {short} at {at:%Y-%m-%dT%H:%M:%SZ}.")
+    click.echo(f"Revoked {key_id if token is None else token.short} at {at:%Y-%m-%dT%H:%M:%SZ}.")
 
 
 def _plain(value: Any) -> Any:

@@ -9,6 +9,7 @@ import click
 
 from memlane.auth.licenses import (
     LicenseRejected,
+    check_key_id,
     generate_keypair,
     mint_license,
     parse_trusted_keys,
@@ -32,6 +33,10 @@ def license_group() -> None:
 )
 def keygen(key_id: str, out: Path) -> None:
     """Make a signing key. Prints the line for MEMLANE_LICENSE_KEYS."""
+    try:
+        check_key_id(key_id)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault), param_hint="--key-id") from fault
     pair = generate_keypair()
     try:
         handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -61,7 +66,8 @@ def mint(private_key: Path, key_id: str, organization: str, plan: str, features:
     now = datetime.now(UTC)
     try:
         token = mint_license(
-            private_key.read_text(),
+            # What is no text is no PEM either, and is told so.
+            private_key.read_text(encoding="ascii", errors="replace"),
             key_id=key_id,
             organization=organization,
             plan=plan,

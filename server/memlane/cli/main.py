@@ -19,6 +19,7 @@ from memlane.cli.ledger import ledger
 from memlane.cli.license import license_group
 from memlane.cli.mcp import mcp_command
 from memlane.cli.migrate import migrate_command
+from memlane.cli.plain_text import guard_texts
 from memlane.cli.probe import probe
 from memlane.cli.projects import projects
 from memlane.cli.purge import purge
@@ -26,6 +27,7 @@ from memlane.cli.serve import api, gateway, worker
 from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
 from memlane.domain.errors import MemlaneError, Misconfigured
+from memlane.observability.logs import set_up_logs
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,6 +62,7 @@ cli.add_command(projects)
 cli.add_command(probe)
 cli.add_command(restore)
 cli.add_command(purge)
+guard_texts(cli)
 
 
 def main() -> None:
@@ -67,6 +70,8 @@ def main() -> None:
 
     Exit codes: 0 fine, 1 failed, 2 wrong usage, 75 a dependency does not answer (try again), 78 misconfigured.
     """
+    # Standard output is a command's answer alone.
+    set_up_logs("WARNING")
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as fault:

@@ -16,6 +16,7 @@ MemlaneError
 │   └── QuotaExceeded         QUOTA_EXCEEDED
 ├── PayloadTooLarge           PAYLOAD_TOO_LARGE
 ├── RateLimited               RATE_LIMITED (retryable)
+├── StorageRejected           INTERNAL_ERROR (a fault of ours: repeating it does not help)
 ├── TokenRejected             TOKEN_REJECTED (never shown: every reason is answered alike)
 ├── Misconfigured             MISCONFIGURED (ends the process)
 └── Unavailable               (retryable; a dependency is down: denied, never allowed)
@@ -181,6 +182,10 @@ class StorageUnavailable(Unavailable):
     """The database does not answer; try again."""
 
     code = "STORAGE_UNAVAILABLE"
+
+
+class StorageRejected(MemlaneError):
+    """The database cannot take a value of this request; repeating it does not help."""
 
 
 class TokenRejected(MemlaneError):

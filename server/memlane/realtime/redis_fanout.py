@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from memlane.domain.caller import Caller
-from memlane.domain.errors import StorageUnavailable
+from memlane.domain.errors import Misconfigured, StorageUnavailable
 from memlane.domain.events import SEQ_MAX
 from memlane.domain.stream import ChannelKey, Hint, RowChange
 from memlane.observability import metrics
@@ -89,6 +89,31 @@ def _hint_of(one: Any) -> Hint:
     if type(sent_at) not in {float, int}:
         raise TypeError
     return Hint(ChannelKey(one["p"], one["c"]), one["e"], seq, payload, one["f"], one["m"], float(sent_at))
+
+
+async def examine(url: str) -> None:
+    """Do once with Redis what a service does: publish a message of no hints, and subscribe.
+
+    Raises:
+        Misconfigured: The URL is none.
+        StorageUnavailable: Redis does not answer, or forbids it; says which kind of fault.
+    """
+    try:
+        connection = _connect(url)
+    except ValueError:
+        # Not chained: the library's message quotes the URL.
+        raise Misconfigured("not a URL of Redis: check REDIS_URL") from None
+    try:
+        async with connection.pubsub() as subscription:
+            await subscription.subscribe(HINTS)
+            # The first message is the answer to the subscription, or its refusal.
+            if await subscription.get_message(timeout=ANSWER_SECONDS) is None:
+                raise StorageUnavailable("does not answer in time: check REDIS_URL")
+        await connection.publish(HINTS, encode_hints([]))
+    except (RedisError, OSError, UnicodeError) as fault:
+        raise StorageUnavailable(f"cannot be used ({type(fault).__name__}): check REDIS_URL") from None
+    finally:
+        await connection.aclose()
 
 
 class RedisPublisher:

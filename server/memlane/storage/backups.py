@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import asyncpg
 import numpy as np
 
-from memlane.domain.errors import StorageUnavailable
+from memlane.domain.errors import Misconfigured, StorageUnavailable
 from memlane.domain.scoring import CENTERING_PRIOR, FusionWeights
-from memlane.storage.pool import Connection, Pool, PoolLimits, translated
+from memlane.storage.pool import Connection, Pool, PoolLimits, refusal_of_connection, translated
 from memlane.storage.statements import statement
 from memlane.storage.store import PostgresStore
 from memlane.usecases.ports import SpaceVector
@@ -50,10 +50,16 @@ async def plain_connection(dsn: str) -> AsyncIterator[Connection]:
 
     Raises:
         StorageUnavailable: The database does not answer.
+        Misconfigured: The connection string is none, or the server refuses it.
     """
     try:
         connection = await asyncpg.connect(dsn, timeout=10.0, command_timeout=_SCAN_SECONDS)
-    except (OSError, TimeoutError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+    except ValueError:
+        raise Misconfigured("DATABASE_URL is not a connection string that works") from None
+    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
+        refusal = refusal_of_connection(fault)
+        if refusal is not None:
+            raise refusal from None
         raise StorageUnavailable(f"the database does not answer ({type(fault).__name__}): check DATABASE_URL") from None
     try:
         with translated():

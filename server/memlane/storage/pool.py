@@ -3,6 +3,9 @@
 Concurrency: any number of tasks of one event loop. Every wait has a bound: for a connection
 (``acquire_seconds``), for a statement (``statement_timeout`` on the server, ``command_timeout`` here), for a
 lock (``lock_timeout``). What happens at the bound has one name: `StorageUnavailable`.
+
+Three kinds of faults are told apart: what time may mend (`StorageUnavailable`), a value or a statement that the
+database will never take (`StorageRejected`), and a connection string that leads nowhere (`Misconfigured`).
 """
 
 import asyncio
@@ -14,20 +17,27 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import asyncpg
 from asyncpg.exceptions import (
     AdminShutdownError,
+    CheckViolationError,
     CrashShutdownError,
+    DataError,
     DeadlockDetectedError,
     InterfaceError,
     InternalClientError,
+    InvalidAuthorizationSpecificationError,
+    InvalidCatalogNameError,
+    NotNullViolationError,
     PostgresConnectionError,
     PostgresError,
+    PostgresSyntaxError,
     SerializationError,
     UndefinedColumnError,
     UndefinedTableError,
     UniqueViolationError,
 )
 
-from memlane.domain.errors import MemlaneError, StorageUnavailable
+from memlane.domain.errors import MemlaneError, Misconfigured, StorageRejected, StorageUnavailable
 from memlane.observability import metrics
+from memlane.observability.logs import log
 from memlane.observability.tracing import SpanKind, span
 
 if TYPE_CHECKING:
@@ -62,6 +72,12 @@ _LOST_CONNECTION = (
     InterfaceError,
     InternalClientError,
     OSError,
+)
+_NEVER_TAKEN = (DataError, PostgresSyntaxError, NotNullViolationError, CheckViolationError)
+"""A value or a statement that is wrong, whether the driver or the server says so."""
+_NO_CONNECTION_STRING = (
+    "DATABASE_URL is not a connection string that works: postgresql://user:password@host/database, and after a `?` "
+    "only what Postgres knows"
 )
 
 
@@ -123,15 +139,16 @@ class Pool:
 
         Raises:
             StorageUnavailable: None is free in time, or the database does not answer.
+            StorageRejected: It was used with a value or a statement that the database will never take.
+            Misconfigured: The connection string is none.
         """
         with translated():
             pool = await self._opened()
-            if pool.get_idle_size():
-                # Nothing to wait for but, at most, a connect with a bound of its own; a time limit costs a task.
-                lent = await pool.acquire()
-            else:
-                async with asyncio.timeout(ACQUIRE_SECONDS + CONNECT_SECONDS):
-                    lent = await pool.acquire(timeout=ACQUIRE_SECONDS)
+            try:
+                lent = await _acquired(pool)
+            except ValueError:
+                # Not chained: the driver's message quotes the connection string.
+                raise Misconfigured(_NO_CONNECTION_STRING) from None
             size = pool.get_size()
             metrics.POOL_IN_USE.set(size - pool.get_idle_size())
             metrics.POOL_SIZE.set(size)
@@ -141,6 +158,11 @@ class Pool:
                 # The caller's deadline is over. A cut connection is rolled back by the server, and the caller
                 # does not wait for that.
                 lent.terminate()
+                raise
+            except InterfaceError as fault:
+                # On a connection that is open this is a wrong use of the driver, and no outage.
+                if not lent.is_closed():
+                    raise _rejected(fault) from fault
                 raise
             finally:
                 try:
@@ -203,7 +225,7 @@ class Pool:
 
 
 class translated:  # noqa: N801 - reads as a word in `with translated():`
-    """Turns every fault of the driver into `StorageUnavailable`, with the fault as its cause."""
+    """Turns every fault of the driver into `StorageUnavailable` or `StorageRejected`, with the fault as its cause."""
 
     def __enter__(self) -> None:
         """Nothing to set up."""
@@ -212,10 +234,40 @@ class translated:  # noqa: N801 - reads as a word in `with translated():`
         """Translate. The driver's message may quote a row, so it is never shown to a caller."""
         if fault is None or isinstance(fault, MemlaneError):
             return
+        if isinstance(fault, _NEVER_TAKEN):
+            raise _rejected(fault) from fault
         if isinstance(fault, (PostgresError, TimeoutError, *_LOST_CONNECTION)):
             metrics.STORAGE_FAULTS.labels(type(fault).__name__).inc()
             message = _NO_SCHEMA if isinstance(fault, (UndefinedTableError, UndefinedColumnError)) else None
             raise StorageUnavailable(message) from fault
+
+
+def refusal_of_connection(fault: BaseException | None) -> Misconfigured | None:
+    """What a connection string does wrong when the server answers and refuses it; None for any other fault.
+
+    For commands that run once: a server goes on trying, as roles and databases may be made while it runs.
+    """
+    if isinstance(fault, InvalidAuthorizationSpecificationError):
+        return Misconfigured("the database server refuses this user or password: check DATABASE_URL")
+    if isinstance(fault, InvalidCatalogNameError):
+        return Misconfigured("the database server has no database of that name: check DATABASE_URL")
+    return None
+
+
+async def _acquired(pool: _Pool) -> "PoolConnectionProxy[asyncpg.Record]":
+    if pool.get_idle_size():
+        # Nothing to wait for but, at most, a connect with a bound of its own; a time limit costs a task.
+        return await pool.acquire()
+    async with asyncio.timeout(ACQUIRE_SECONDS + CONNECT_SECONDS):
+        return await pool.acquire(timeout=ACQUIRE_SECONDS)
+
+
+def _rejected(fault: Exception) -> StorageRejected:
+    # Its kind and not its words: they quote the value.
+    kind = type(fault).__name__
+    metrics.STORAGE_FAULTS.labels(kind).inc()
+    log.error("storage_rejected", kind=kind, sqlstate=getattr(fault, "sqlstate", None))
+    return StorageRejected()
 
 
 def _is_lost(fault: BaseException | None) -> bool:

@@ -128,6 +128,17 @@ class Tenants:
         )
         return revoked
 
+    async def revoke_whole_key(self, short: str, secret_sha256: bytes, project: str) -> datetime | None:
+        """As `revoke_key`, when the secret and the project are this key's too."""
+        revoked: datetime | None = await self._pool.write(
+            lambda connection: connection.fetchval(statement("revoke_whole_key"), short, secret_sha256, project)
+        )
+        return revoked
+
+    async def has_key(self, short: str) -> bool:
+        """Whether there is a key of this id, revoked or not."""
+        return bool(await self._pool.read(lambda connection: connection.fetchval(statement("has_key"), short)))
+
 
 async def _find_project(connection: Connection, slug: str) -> Project | None:
     row = await connection.fetchrow(statement("find_project"), slug)

@@ -1,6 +1,7 @@
 """`memlane dev` as a user meets it: one command, a key, a curl that works when pasted; and a clean end."""
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -192,12 +193,28 @@ async def test_from_the_first_start_to_the_last_stop(tmp_path: Path) -> None:
         await assert_all_stopped(folder)
 
     async with dev(folder) as second:
+        assert (folder / "memlane.log").read_text().startswith(log), "what the first start logged stays"
         assert second.env["MEMLANE_API_KEY"] == env["MEMLANE_API_KEY"], "the key is kept"
         assert second.env["MEMLANE_API_URL"] == second.url, "the port is the new one"
         assert await recalled(second) == ["Prefers concise status updates."]
         second.process.send_signal(signal.SIGTERM)
         assert await second.ends() == 0, second.screen
         await assert_all_stopped(folder)
+
+
+async def test_a_dev_key_that_was_revoked_is_not_handed_out_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    async with dev(folder) as first:
+        old = first.env
+        assert (await memlane("keys", "revoke", old["MEMLANE_API_KEY"], env=old)).code == 0
+        first.process.send_signal(signal.SIGTERM)
+        assert await first.ends() == 0, first.screen
+    async with dev(folder) as second:
+        assert "revoked" in second.screen
+        assert second.env["MEMLANE_API_KEY"] != old["MEMLANE_API_KEY"]
+        assert second.env["MEMLANE_JOIN_SECRETS"] == old["MEMLANE_JOIN_SECRETS"], "all else is kept"
+        assert all(second.env["MEMLANE_API_KEY"] in curl for curl in second.curls)
+        assert await recalled(second) == []
 
 
 async def test_a_sigkill_loses_nothing_acknowledged_and_the_next_start_takes_over(tmp_path: Path) -> None:
@@ -248,6 +265,9 @@ async def test_a_database_that_dies_under_it_is_started_again(tmp_path: Path) ->
                 await asyncio.sleep(0.1)
             body = {"content": "It works again.", "kind": "topical"}
             assert (await client.post("/api/memories", headers=running.me, json=body)).status_code == 201
+        told = [json.loads(line) for line in (folder / "memlane.log").read_text().splitlines()]
+        events = [line["event"] for line in told if line["event"].startswith("postgres_")]
+        assert events == ["postgres_died", "postgres_restarted"]
 
 
 @pytest.mark.parametrize("what", ["a file", "a folder in a file"])

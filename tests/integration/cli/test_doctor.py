@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import asyncpg
+from redis.asyncio import Redis
 
 from integration.cli.shell import Ran, memlane
 from memlane.usecases.ports import Embedder
 from support.embedding_server import EmbeddingServer, Fault
-from support.service import JOIN_SECRET, Deployment
+from support.redis import redis_server
+from support.service import JOIN_SECRET, Deployment, free_port
 
 
 def found(ran: Ran) -> dict[str, dict[str, str]]:
@@ -111,6 +113,28 @@ async def test_an_embedder_that_does_not_answer_or_has_another_dimension_fails_t
         detail = found(ran)["embedder"]["detail"]
         assert "384" in detail
         assert "768" in detail
+
+
+async def test_redis_is_checked_where_one_is_set_by_what_a_service_does_with_it(lone_deployment: Deployment) -> None:
+    async def looked(url: str) -> tuple[int, str, str]:
+        ran = await memlane("doctor", "--json", env=lone_deployment.environment(REDIS_URL=url))
+        assert "hunter2" not in ran.said
+        return ran.code, states(ran)["redis"], found(ran)["redis"]["detail"]
+
+    async with redis_server() as redis:
+        assert (await looked(redis.url))[:2] == (0, "ok")
+        client = Redis.from_url(redis.url)
+        # A user who may do all but reach the hints' channel is of no use.
+        await client.acl_setuser("doctor", enabled=True, passwords=["+hunter2"], keys=["*"], categories=["+@all"])
+        await client.aclose()
+        code, state, detail = await looked(redis.url.replace("//", "//doctor:hunter2@"))
+        assert (code, state, "NoPermissionError" in detail) == (1, "failed", True), detail
+        code, state, detail = await looked(redis.url.replace("//", "//doctor:hunter2-not@"))
+        assert (code, state, "AuthenticationError" in detail) == (1, "failed", True), detail
+        redis.freeze()
+        assert (await looked(redis.url))[:2] == (1, "failed")
+    code, state, detail = await looked(f"redis://u:hunter2@127.0.0.1:{free_port()}/0")
+    assert (code, state, "REDIS_URL" in detail) == (1, "failed", True), detail
 
 
 def _long(deployment: Deployment) -> str:

@@ -87,6 +87,50 @@ async def test_each_wrong_use_says_what_to_do_and_makes_nothing(env: dict[str, s
         assert ran.out == ""
 
 
+async def test_a_whole_key_revokes_only_the_key_that_it_is(env: dict[str, str]) -> None:
+    key = (await create(env)).out.strip()
+    project, short, secret = key.removeprefix("cpk-").split("_")
+    assert (await create(env, project="other")).code == 0
+    for another in (f"cpk-other_{short}_{secret}", f"cpk-{project}_{short}_{'a' * len(secret)}"):
+        ran = await memlane("keys", "revoke", another, env=env)
+        assert (ran.code, f"memlane keys revoke {short}" in ran.err, ran.out) == (1, True, "")
+        assert another not in ran.said
+    unknown = await memlane("keys", "revoke", f"cpk-{project}_{'b' * len(short)}_{secret}", env=env)
+    assert (unknown.code, "there is no key of that id" in unknown.err) == (1, True)
+    assert [row["revoked_at"] for row in await listed(env)] == [None]
+    assert (await memlane("keys", "revoke", key, env=env)).code == 0
+
+
+async def test_a_text_that_cannot_be_stored_or_shown_is_refused_by_its_options_name(env: dict[str, str]) -> None:
+    assert (await create(env, "--label", "grüße 🙂 👩‍👩‍👧")).code == 0
+    for arguments, name, why in (
+        (("revoke", "\udcff"), "KEY_ID", "UTF-8"),
+        (("list", "--project", "a\udcff"), "--project", "UTF-8"),
+        (("create", "--project", "shop", "--label", "\udcff\udcfe"), "--label", "UTF-8"),
+        (("create", "--project", "shop", "--label", "a\x1b[31mb"), "--label", "control character"),
+        (("create", "--project", "shop", "--label", "two\nlines"), "--label", "control character"),
+        (("create", "--project", "shop", "--lane", "a\tb"), "--lane", "control character"),
+        (("create", "--project", "shop", "--label", "x" * 201), "--label", "200"),
+    ):
+        ran = await memlane("keys", *arguments, env=env)
+        assert (ran.code, name in ran.err, why in ran.err) == (2, True, True), (arguments, ran.said)
+        assert ran.out == ""
+    assert (await create(env, "--label", "x" * 200)).code == 0
+    assert [row["label"] for row in await listed(env)] == ["grüße 🙂 👩‍👩‍👧", "x" * 200]
+
+
+async def test_a_database_url_that_is_wrong_exits_78_and_is_not_quoted(env: dict[str, str]) -> None:
+    good = env["DATABASE_URL"]
+    for wrong in (
+        "postgresql://u:hunter2@127.0.0.1:9/d?target_session_attrs=bogus",
+        "postgresql://u:hunter2@127.0.0.1:9/d\udcff",
+        good.replace("/t", "/hunter2"),
+        good.replace("memlane@/", "hunter2@/"),
+    ):
+        ran = await memlane("keys", "list", "--project", "shop", env={"DATABASE_URL": wrong})
+        assert (ran.code, "DATABASE_URL" in ran.err, "hunter2" in ran.said) == (78, True, False), (wrong, ran.said)
+
+
 async def test_a_lane_that_does_not_exist_and_a_project_of_another_organization_are_refused(
     env: dict[str, str],
 ) -> None:

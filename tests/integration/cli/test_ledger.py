@@ -59,7 +59,7 @@ async def test_a_save_through_rest_mcp_and_the_command_line_names_three_lanes(
             await call(client, "recall_memory", query="tea")
     export = tmp_path / "one.jsonl"
     assert (await memlane("export", "--project", "shop", "--out", str(export), env=env)).code == 0
-    line = json.loads(export.read_text().splitlines()[0]) | {"id": "0193b6f0-0000-7000-8000-000000000000"}
+    line = json.loads(export.read_text().splitlines()[1]) | {"id": "0193b6f0-0000-7000-8000-000000000000"}
     export.write_text(json.dumps(line | {"content": "Likes coffee."}) + "\n")
     assert (await memlane("import", "--project", "shop", str(export), env=env)).code == 0
 

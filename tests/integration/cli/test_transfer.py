@@ -7,9 +7,11 @@ import pty
 import signal
 import stat
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from integration.cli.shell import Ran, borrowed, memlane, started
@@ -26,11 +28,11 @@ class Shop:
         self.deployment = deployment
         self.file = folder / "shop.jsonl"
 
-    async def export(self, project: str = "shop") -> Ran:
-        return await memlane("export", "--project", project, "--out", str(self.file), env=self._env)
+    async def export(self, project: str = "shop", *more: str, out: Path | None = None) -> Ran:
+        return await memlane("export", "--project", project, "--out", str(out or self.file), *more, env=self._env)
 
-    async def load(self, project: str, file: Path | None = None) -> Ran:
-        return await memlane("import", "--project", project, str(file or self.file), env=self._env)
+    async def load(self, project: str, *more: str) -> Ran:
+        return await memlane("import", "--project", project, str(self.file), *more, env=self._env)
 
     @property
     def _env(self) -> dict[str, str]:
@@ -38,7 +40,8 @@ class Shop:
 
     @property
     def lines(self) -> Rows:
-        return [json.loads(line) for line in self.file.read_text().splitlines()]
+        """The memories; the first and the last line are the export's marks."""
+        return [json.loads(line) for line in self.file.read_text().splitlines()[1:-1]]
 
     async def rows(self, project: str) -> Rows:
         rows = await self.deployment.fetch(
@@ -131,18 +134,110 @@ async def test_an_export_that_broke_off_is_continued_and_never_written_twice(sho
     await shop.export()
     whole = shop.file.read_bytes()
     lines = whole.splitlines(keepends=True)
-    for broken in (b"".join(lines[:3]) + lines[3][:20], whole[:-1], whole):
+    assert len(lines) == 9
+    for broken in (
+        b"",
+        lines[0][:5],
+        lines[0],
+        b"".join(lines[:3]),
+        b"".join(lines[:3]) + lines[3][:20],
+        b"".join(lines[:8]),
+        b"".join(lines[:8]) + lines[8][:5],
+        whole[:-1],
+    ):
         shop.file.write_bytes(broken)
+        shop.file.chmod(0o644)
         ran = await shop.export()
         assert ran.code == 0, ran.said
         assert shop.file.read_bytes() == whole
+        assert stat.S_IMODE(shop.file.stat().st_mode) == 0o600, "one that others could read is closed"
 
 
-async def test_a_file_that_is_no_export_is_not_overwritten(shop: Shop) -> None:
-    shop.file.write_text("my notes\nof this week\n")
+async def test_a_whole_export_is_written_anew_only_when_asked_so(shop: Shop) -> None:
+    await shop.export()
+    whole = shop.file.read_bytes()
+    await shop.deployment.execute("update memories set retired_at = now() where retired_at is null")
+    again = await shop.export()
+    assert (again.code, "--replace" in again.err, "whole export" in again.err) == (1, True, True)
+    assert shop.file.read_bytes() == whole
+    anew = await shop.export("shop", "--replace")
+    assert anew.code == 0, anew.said
+    assert all(line["invalidatedAt"] is not None for line in shop.lines)
+    assert len(shop.lines) == 7
+    assert [one.name for one in shop.file.parent.iterdir()] == [shop.file.name], "no part is left"
+
+
+async def test_an_export_of_another_project_is_not_taken_for_this_ones(shop: Shop) -> None:
+    await shop.export()
+    whole = shop.file.read_bytes()
+    await shop.deployment.project("other")
+    for left in (whole, b"".join(whole.splitlines(keepends=True)[:4])):
+        shop.file.write_bytes(left)
+        ran = await shop.export("other")
+        assert (ran.code, "another project" in ran.err, "--replace" in ran.err) == (1, True, True)
+        assert shop.file.read_bytes() == left
+    # A project of the same name in another database is another project.
+    await shop.deployment.execute("update projects set slug = 'was-shop' where slug = 'shop'")
+    await shop.deployment.execute("update projects set slug = 'shop' where slug = 'other'")
+    assert "another project" in (await shop.export()).err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"my notes\nof this week\n",
+        b"important notes without newline",
+        b"\n",
+        b"\xff\xfe\0",
+        b'{"id":"01890000-0000-7000-8000-000000000001","userId":"ada"}\n',
+        b'{"memlane":"export"}\n',
+    ],
+    ids=["notes", "no-newline", "blank", "binary", "without-marks", "half-a-mark"],
+)
+async def test_a_file_that_is_no_export_is_not_overwritten(shop: Shop, content: bytes) -> None:
+    shop.file.write_bytes(content)
+    shop.file.chmod(0o644)
     ran = await shop.export()
     assert (ran.code, "choose another file" in ran.err) == (1, True)
-    assert shop.file.read_text() == "my notes\nof this week\n"
+    assert shop.file.read_bytes() == content
+    assert stat.S_IMODE(shop.file.stat().st_mode) == 0o644
+
+
+async def test_what_somebody_added_to_an_export_is_not_cut(shop: Shop) -> None:
+    await shop.export()
+    part = b"".join(shop.file.read_bytes().splitlines(keepends=True)[:4])
+    for added in (b"a note without newline", b"a note\n", b'{"id":"no id"}\n'):
+        shop.file.write_bytes(part + added)
+        ran = await shop.export()
+        assert (ran.code, "line 5" in ran.err) == (1, True)
+        assert shop.file.read_bytes() == part + added
+
+
+async def test_a_place_that_cannot_be_written_is_told(shop: Shop, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place, said in (
+        (tmp_path / "nope" / "x", "No such file or directory"),
+        (tmp_path / "pipe", "no regular file"),
+        (Path("/dev/stdout"), "no regular file"),
+        (Path("/dev/full"), "no regular file"),
+    ):
+        ran = await shop.export("shop", out=place)
+        assert (ran.code, said in ran.err, str(place) in ran.err) == (1, True, True), (place, ran.said)
+        assert ran.out == ""
+
+
+async def test_a_disk_that_is_full_ends_the_export_with_its_reason_and_the_rest_is_added_later(shop: Shop) -> None:
+    # A limit of the file's size stands in for the disk's: 1 KiB is less than the seven memories.
+    process = await started(
+        "-c", f"ulimit -f 1; exec {sys.executable} -m memlane export --project shop --out {shop.file}",
+        env=shop.deployment.environment(), program=("bash",),
+    )  # fmt: skip
+    _, err = await process.communicate()
+    assert (process.returncode, b"cannot be written (File too large)" in err) == (1, True), err
+    assert b"Traceback" not in err
+    assert shop.file.stat().st_size == 1024
+    assert (await shop.export()).code == 0
+    assert len(shop.lines) == 7
 
 
 async def test_an_import_that_was_killed_in_the_middle_is_simply_run_again(shop: Shop) -> None:
@@ -186,12 +281,107 @@ async def test_bad_lines_are_all_found_before_anything_is_written_and_are_never_
     assert await shop.rows("copy") == []
 
 
-async def test_a_truncated_last_line_is_a_bad_line_by_its_number(shop: Shop) -> None:
-    await shop.export()
-    shop.file.write_bytes(shop.file.read_bytes()[:-30])
+ADA, BOB = "01890000-0000-7000-8000-000000000001", "01890000-0000-7000-8000-000000000002"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"createdAt": "0001-01-01T00:00:00+14:00"}, "createdAt"),
+        ({"createdAt": "9999-12-31T23:59:59-10:00"}, "createdAt"),
+        # These two would be stored as infinity.
+        ({"createdAt": "0001-01-01T00:00:00Z"}, "createdAt"),
+        ({"createdAt": "9999-12-31T23:59:59.999999Z"}, "createdAt"),
+        ({"updatedAt": "9999-12-31T23:59:59-10:00"}, "updatedAt"),
+        ({"invalidatedAt": "0001-01-01T00:00:00+14:00"}, "invalidatedAt"),
+        ({"userId": "a\0da"}, "userId"),
+        ({"userId": "   "}, "userId"),
+        ({"userId": " ada"}, "userId"),
+        ({"userId": "ada\u3000"}, "userId"),
+        ({"userId": "a\nda"}, "userId"),
+        ({"userId": "x" * 257}, "userId"),
+        ({"content": "a\0b"}, "content"),
+        ({"sourceThreadIds": ["a\0b"]}, "sourceThreadIds"),
+        ({"id": ADA, "userId": "bob"}, "id"),
+        ({"id": ADA, "userId": "", "scope": "project"}, "id"),
+    ],
+)
+async def test_what_the_database_would_not_take_is_found_in_the_check_and_nothing_is_written(
+    shop: Shop, changes: dict[str, Any], field: str
+) -> None:
+    good = _line(1) | {"id": ADA, "userId": "ada"}
+    shop.file.write_text("".join(json.dumps(line) + "\n" for line in (good, good | {"id": BOB} | changes)))
     await shop.deployment.project("copy")
     ran = await shop.load("copy")
-    assert (ran.code, "line 7" in ran.err) == (1, True)
+    assert (ran.code, "nothing was imported" in ran.err, f"line 2: {field}" in ran.err) == (1, True, True), ran.said
+    assert await shop.rows("copy") == []
+
+
+async def test_the_ends_of_what_can_be_imported_are_imported(shop: Shop) -> None:
+    lines = [
+        _line(1) | {"createdAt": "0001-01-01T00:00:01Z", "userId": "x" * 256},
+        _line(2) | {"createdAt": "9999-12-31T23:59:59Z", "userId": "bob & söhne\u3000🙂"},
+        _line(3) | {"createdAt": "9999-12-31T13:59:59-10:00"},
+        _line(3) | {"createdAt": "9999-12-31T13:59:59-10:00"},
+    ]
+    shop.file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    await shop.deployment.project("copy")
+    ran = await shop.load("copy")
+    assert "3 written, 0 absorbed, 1 already there" in ran.err, ran.said
+    ends = datetime(1, 1, 1, 0, 0, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert [row["created_at"] for row in await shop.rows("copy")] == [ends[0], ends[1], ends[1]]
+
+
+async def test_an_export_that_is_not_whole_is_imported_only_when_asked_so(shop: Shop) -> None:
+    await shop.export()
+    lines = shop.file.read_bytes().splitlines(keepends=True)
+    await shop.deployment.project("copy")
+    for number, (left, said) in enumerate(
+        (
+            (lines[:4], "broke off"),
+            ([*lines[:3], *lines[4:]], "had 7 memories, and the file has 6"),
+            (lines[1:], "first line of the export is missing"),
+        )
+    ):
+        shop.file.write_bytes(b"".join(left))
+        ran = await shop.load("copy")
+        assert (ran.code, said in ran.err, "--incomplete" in ran.err) == (1, True, True), ran.said
+        assert len(await shop.rows("copy")) == (0, 3, 7)[number]
+        ran = await shop.load("copy", "--incomplete")
+        assert ran.code == 0, ran.said
+    assert await shop.rows("copy") == await shop.rows("shop")
+    # A line after the end, or half of one, is a bad line in any case.
+    for added, line in ((lines[1], 10), (b"\n", 10), (lines[0], 10)):
+        shop.file.write_bytes(b"".join(lines) + added)
+        ran = await shop.load("copy", "--incomplete")
+        assert (ran.code, f"line {line}" in ran.err) == (1, True)
+
+
+async def test_a_file_without_marks_is_imported_as_it_is(shop: Shop) -> None:
+    await shop.export()
+    shop.file.write_bytes(b"".join(shop.file.read_bytes().splitlines(keepends=True)[1:-1]))
+    await shop.deployment.project("copy")
+    assert "7 written" in (await shop.load("copy")).err
+    assert await shop.rows("copy") == await shop.rows("shop")
+
+
+async def test_a_pipe_is_not_imported_as_it_can_be_read_only_once(shop: Shop) -> None:
+    await shop.deployment.project("copy")
+    ran = await memlane(
+        "import", "--project", "copy", "/dev/stdin",
+        env=shop.deployment.environment(), stdin=json.dumps(_line(1)).encode() + b"\n",
+    )  # fmt: skip
+    assert (ran.code, "no regular file" in ran.err) == (1, True)
+
+
+async def test_a_truncated_last_line_is_a_bad_line_by_its_number(shop: Shop) -> None:
+    await shop.export()
+    lines = shop.file.read_bytes().splitlines(keepends=True)
+    await shop.deployment.project("copy")
+    for cut, number in ((b"".join(lines[:8])[:-30], 8), (b"".join(lines)[:-5], 9)):
+        shop.file.write_bytes(cut)
+        ran = await shop.load("copy", "--incomplete")
+        assert (ran.code, f"line {number}" in ran.err) == (1, True)
     assert await shop.rows("copy") == []
 
 

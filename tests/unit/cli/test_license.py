@@ -87,7 +87,19 @@ def test_a_file_that_is_no_private_key_mints_nothing(tmp_path: Path) -> None:
     ran = run("mint", "--private-key", rubbish, "--organization", "acme")
     assert (ran.exit_code, "not an unencrypted PEM private key" in ran.output) == (1, True)
     rubbish.write_bytes(b"\xff\xfe")
-    assert run("mint", "--private-key", rubbish, "--organization", "acme").exit_code == 1
+    ran = run("mint", "--private-key", rubbish, "--organization", "acme")
+    assert (ran.exit_code, "not an unencrypted PEM private key" in ran.output, "codec" in ran.output) == (
+        1,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize("key_id", ["a:b,c", "", "a b", "ü", "x" * 65])
+def test_a_key_id_that_no_deployment_could_name_makes_no_key(pem: Path, key_id: str) -> None:
+    ran = run("keygen", "--key-id", key_id, "--out", pem)
+    assert (ran.exit_code, "--key-id" in ran.output, "1 to 64" in ran.output) == (2, True, True)
+    assert not pem.exists()
 
 
 def test_a_license_of_a_stranger_is_rejected_with_exit_code_1_and_its_reason(pem: Path, tmp_path: Path) -> None:

@@ -76,6 +76,18 @@ select k.short, k.label, l.name as lane, l.mode, k.user_access, k.project_access
 update runtime_keys set revoked_at = coalesce(revoked_at, clock_timestamp()) where short = $1
 returning revoked_at;
 
+-- name: revoke_whole_key
+-- A key that differs from the stored one in anything is another key.
+-- $1 short id, $2 hash of the secret, $3 project's slug
+update runtime_keys k set revoked_at = coalesce(k.revoked_at, clock_timestamp())
+  from projects p
+ where k.short = $1 and k.secret_sha256 = $2 and p.id = k.project_id and p.slug = $3
+returning k.revoked_at;
+
+-- name: has_key
+-- $1 short id
+select exists (select from runtime_keys where short = $1);
+
 -- name: ensure_space
 -- $1 provider, $2 model, $3 dimensions, $4 fingerprint
 insert into embedding_spaces (provider, model, dimensions, fingerprint) values ($1, $2, $3, $4)
