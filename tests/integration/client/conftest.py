@@ -1,5 +1,6 @@
-"""The same served deployment as REST's tests."""
+"""The same served deployment as MCP's tests."""
 
-from integration.rest.conftest import house, shop
+from integration.mcp.conftest import house, lone_postgres
+from integration.rest.conftest import shop
 
-__all__ = ["house", "shop"]
+__all__ = ["house", "lone_postgres", "shop"]

@@ -19,7 +19,7 @@ from memlane.domain.lane import LaneMode
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.storage.migrate import migrate
 from oracle.balancer import Backend, Balancer
-from support.postgres import drop_database, fresh_database, private_server, template_database
+from support.postgres import drop_database, fresh_database, template_database
 from support.service import ApiProcess, Deployment, api_process, headers_of
 
 NODE = Path(__file__).parent / "node"
@@ -29,12 +29,6 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 async def _migrate(dsn: str) -> None:
     await migrate(dsn)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def lone_postgres() -> AsyncIterator[EmbeddedPostgres]:
-    async with private_server() as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
