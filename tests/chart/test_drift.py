@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from chart.cases import EXAMPLES, OUTSIDE
@@ -125,6 +126,24 @@ def test_every_setting_of_the_program_is_set_by_the_chart_or_left_out_on_purpose
     given = variables(any_helm, home, "production", "app-api").keys()
     assert len(settings) > 15
     assert settings - given == LEFT_OUT
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "docs/operations.md",
+        "charts/memlane/README.md",
+        "charts/memlane/templates/NOTES.txt",
+        "charts/memlane/values.yaml",
+    ],
+)
+def test_every_command_that_an_operator_is_told_to_type_exists(path: str) -> None:
+    told = re.findall(r"(?:`|-- |…\s|database )memlane ([a-z-]+)(?: ([a-z]+))?", (ROOT / path).read_text())
+    assert told
+    for name, act in told:
+        command = cli.commands[name]
+        if isinstance(command, click.Group):
+            assert act in command.commands
 
 
 def test_a_migration_that_cannot_be_mended_by_trying_again_is_not_tried_again(any_helm: Helm, home: Path) -> None:
