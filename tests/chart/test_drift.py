@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from chart.cases import EXAMPLES, OUTSIDE
 from chart.helms import CHART, ROOT, Helm
 from chart.manifests import containers, environment, named, of_kind, pods, read
 from memlane.cli.main import cli
-from memlane.config import Role, load_settings
+from memlane.config import EXIT_MISCONFIGURED, Role, load_settings
 from support.service import JOIN_SECRET, Deployment
 
 REAL = {
@@ -25,6 +26,9 @@ REAL = {
     "MEMORY_EMBEDDINGS_API_KEY": "key",
     "api-key": "key",
 }
+
+LEFT_OUT = {"MEMLANE_HOST"}
+"""Settings that a pod does not need: it listens everywhere."""
 
 
 def variables(helm: Helm, home: Path, example: str, ending: str, **more: Any) -> dict[str, str]:
@@ -115,6 +119,39 @@ def test_every_command_that_a_pod_runs_exists(any_helm: Helm, home: Path) -> Non
     spoken = {containers(pod)[0]["args"][0] for owner, pod in pods(read(run.out)) if not owner.endswith("embeddings")}
     assert spoken == {"api", "gateway", "worker", "migrate", "probe"}
     assert spoken <= cli.commands.keys()
+
+
+def test_every_setting_of_the_program_is_set_by_the_chart_or_left_out_on_purpose(any_helm: Helm, home: Path) -> None:
+    config = (ROOT / "server/memlane/config.py").read_text()
+    settings = set(re.findall(r'"((?:MEMLANE|MEMORY|OTEL)_[A-Z_]+|DATABASE_URL|REDIS_URL)"', config))
+    given = variables(any_helm, home, "production", "app-api").keys()
+    assert len(settings) > 15
+    assert settings - given == LEFT_OUT
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "docs/operations.md",
+        "charts/memlane/README.md",
+        "charts/memlane/templates/NOTES.txt",
+        "charts/memlane/values.yaml",
+    ],
+)
+def test_every_command_that_an_operator_is_told_to_type_exists(path: str) -> None:
+    told = re.findall(r"(?:`|-- |…\s|database )memlane ([a-z-]+)(?: ([a-z]+))?", (ROOT / path).read_text())
+    assert told
+    for name, act in told:
+        command = cli.commands[name]
+        if isinstance(command, click.Group):
+            assert act in command.commands
+
+
+def test_a_migration_that_cannot_be_mended_by_trying_again_is_not_tried_again(any_helm: Helm, home: Path) -> None:
+    found = read(any_helm.template(home, CHART / "examples" / "quickstart.yaml").out)
+    (rule,) = named(found, "Job", "-migrations")["spec"]["podFailurePolicy"]["rules"]
+    assert rule["action"] == "FailJob"
+    assert rule["onExitCodes"]["values"] == [EXIT_MISCONFIGURED]
 
 
 def test_every_variable_that_the_chart_sets_is_one_that_the_program_reads() -> None:

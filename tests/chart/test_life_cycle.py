@@ -23,9 +23,8 @@ from chart.cluster import Cluster, PodRun
 from chart.cluster_server import served
 from chart.helms import CHART, Helm, Run
 from chart.manifests import Manifest
-from memlane.embedded.postgres import EmbeddedPostgres
 from support.embedding_server import EmbeddingServer
-from support.postgres import drop_database, fresh_database
+from support.postgres import fresh_database, private_server
 from support.redis import redis_server
 from support.service import Deployment, api_process, free_port, headers_of
 
@@ -280,13 +279,16 @@ async def started(release: Release) -> AsyncIterator[dict[str, str]]:
         yield found
 
 
-async def test_the_release_works_on_real_parts_through_install_upgrade_and_roll_back(
-    release: Release, postgres: EmbeddedPostgres
-) -> None:
+async def test_the_release_works_on_real_parts_through_install_upgrade_and_roll_back(release: Release) -> None:
     """Postgres, Redis, embedders, processes and hooks are real; only the cluster is not."""
-    dsn = await fresh_database(postgres)
-    deployment = Deployment(dsn)
-    async with redis_server() as redis, EmbeddingServer("tei") as tei, EmbeddingServer("openai") as hosted:
+    async with (
+        private_server() as postgres,
+        redis_server() as redis,
+        EmbeddingServer("tei") as tei,
+        EmbeddingServer("openai") as hosted,
+    ):
+        dsn = await fresh_database(postgres)
+        deployment = Deployment(dsn)
         release.hooks.real = True
         release.hooks.resolved["http://memlane-embeddings:8080"] = tei.url
         values = {
@@ -316,7 +318,6 @@ async def test_the_release_works_on_real_parts_through_install_upgrade_and_roll_
         await asyncio.to_thread(release.done, "rollback", "1")
         third = await _works(release, key, "The plate is red.")
         assert first < second < third
-    await drop_database(postgres, dsn)
 
 
 async def _works(release: Release, key: str, content: str) -> int:

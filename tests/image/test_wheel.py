@@ -144,6 +144,7 @@ async def test_every_role_serves_as_an_unprivileged_user_on_a_read_only_tree(ins
                 await _serves(deployment, f"http://127.0.0.1:{ports['api']}", list(metrics.values()))
                 doctor = await asyncio.to_thread(command, installed, "doctor", environment=environment)
                 assert doctor.returncode == 0, doctor.stdout
+                await asyncio.to_thread(_backs_up, installed, environment)
                 for role, process in processes.items():
                     assert Path(f"/proc/{process.pid}").stat().st_uid == (NOBODY if AS_NOBODY else os.geteuid()), role
             finally:
@@ -162,6 +163,15 @@ async def _serves(deployment: Deployment, url: str, metrics_ports: list[str]) ->
         for port in metrics_ports:
             text = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
             assert "memlane_task_up" in text
+
+
+def _backs_up(installed: Path, environment: Mapping[str, str]) -> None:
+    """The tools of Postgres come along, and need no more than a folder for the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        made = command(installed, "backup", "--out", f"{folder}/memlane.dump", environment=environment)
+        assert made.returncode == 0, made.stderr
+        assert "1 live memories" in made.stdout
 
 
 @asynccontextmanager

@@ -19,9 +19,9 @@ def probe(*words: str, environment: Mapping[str, str] | None = None) -> "subproc
     )
 
 
-async def test_a_probe_tells_a_serving_process_from_a_closed_port(deployment: Deployment) -> None:
+async def test_a_probe_tells_a_serving_process_from_a_closed_port(lone_deployment: Deployment) -> None:
     closed = f"http://127.0.0.1:{free_port()}/api/ready"
-    async with api_process(deployment.environment()) as api:
+    async with api_process(lone_deployment.environment()) as api:
         fine = probe(f"{api.url}/api/ready", f"{api.url}/api/live")
         assert (fine.returncode, fine.stdout) == (0, f"{api.url}/api/ready: ok\n{api.url}/api/live: ok\n")
         mixed = probe(f"{api.url}/api/ready", closed)
@@ -33,8 +33,8 @@ async def test_a_probe_tells_a_serving_process_from_a_closed_port(deployment: De
     assert gone.returncode == 1
 
 
-async def test_a_probe_names_the_dependency_that_does_not_answer(deployment: Deployment) -> None:
-    environment = deployment.environment(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+async def test_a_probe_names_the_dependency_that_does_not_answer(lone_deployment: Deployment) -> None:
+    environment = lone_deployment.environment(REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
     async with api_process(environment) as api:
         found = probe(f"{api.url}/api/ready")
         assert found.returncode == 1
