@@ -10,7 +10,7 @@ export default defineConfig({
   test: {
     include: ["test/published/*.test.ts"],
     globalSetup: ["test/published/build.ts"],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
   },

@@ -17,7 +17,7 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
   const [content, setContent] = useState("");
   const [kind, setKind] = useState<MemoryKind>("operational");
   const [scope, setScope] = useState<MemoryScope>("user");
-  const [isSaving, setIsSaving] = useState(false);
+  const [pending, setPending] = useState(0);
   const form = useRef<HTMLFormElement>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   const length = [...content].length;
@@ -34,16 +34,19 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
     return () => removeEventListener("keydown", focus);
   }, []);
 
+  /** The field is free at once for the next one; what could not be saved comes back unless something stands there. */
   const save = async (): Promise<void> => {
-    if (content.trim() === "" || isSaving) return;
-    setIsSaving(true);
+    const saved = content.trim();
+    if (saved === "") return;
+    setContent("");
+    setPending((count) => count + 1);
     try {
-      tell(noticeOf(await addMemory({ content: content.trim(), kind, scope })));
-      setContent("");
+      tell(noticeOf(await addMemory({ content: saved, kind, scope })));
     } catch (error) {
       tell(noticeOfFault("The save", error));
+      setContent((typed) => (typed === "" ? saved : typed));
     } finally {
-      setIsSaving(false);
+      setPending((count) => count - 1);
       // Whoever went on to another field meanwhile stays there.
       const { activeElement } = document;
       if (activeElement === document.body || form.current?.contains(activeElement)) field.current?.focus();
@@ -90,8 +93,8 @@ export function Composer({ tell }: { readonly tell: (notice: Notice) => void }):
         <span id="content-hint" className={length > CONTENT_MAX ? "hint over" : "hint"}>
           {length > CONTENT_MAX * 0.9 ? `${length} of ${CONTENT_MAX}` : KINDS.find(({ value }) => value === kind)?.hint}
         </span>
-        <button type="submit" className="primary" disabled={content.trim() === "" || length > CONTENT_MAX || isSaving}>
-          {isSaving ? "Saving…" : "Save"}
+        <button type="submit" className="primary" disabled={content.trim() === "" || length > CONTENT_MAX}>
+          {pending > 0 ? "Saving…" : "Save"}
         </button>
       </div>
     </form>

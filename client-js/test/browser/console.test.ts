@@ -85,6 +85,28 @@ test("a save that ends while somebody types elsewhere does not take the focus aw
   expect(await one.window.page.getByLabel("New wording").inputValue()).toBe("Prefers tea. In the morning.");
 });
 
+test("what is typed while a save is under way stays, and a text that could not be saved comes back", async () => {
+  const user = newUser();
+  const one = await open(user);
+  let answer = (): void => undefined;
+  const held = new Promise<void>((resolve) => (answer = resolve));
+  await one.window.page.route("**/console/api/memories", async (route) => {
+    if (route.request().method() === "POST") await held;
+    await route.continue();
+  });
+  const field = one.window.page.getByLabel("New memory");
+  await one.add("First.");
+  await one.add("Second.");
+  await field.fill("Third.");
+  answer();
+  await one.row("First.").waitFor();
+  await one.row("Second.").waitFor();
+  expect(await field.inputValue()).toBe("Third.");
+  await one.add("No such \u0000 text.");
+  await one.window.page.locator(".notice-fault").waitFor();
+  expect(await field.inputValue()).toContain("No such");
+});
+
 test("forgetting takes the row away in both windows, at once in the one where it is done", async () => {
   const user = newUser();
   const [one, other] = [await open(user), await open(user)];
