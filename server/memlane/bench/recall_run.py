@@ -24,7 +24,7 @@ from memlane.domain.queries import mean_vector
 from memlane.embedding.local import LocalEmbedder
 
 _BATCH = 50
-MIN_SCORES = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+MIN_SCORES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 """The least scores that are tried."""
 
 
