@@ -8,13 +8,16 @@
 """
 
 import json
+import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from memlane.bench.deployment import BenchFailed
 
+SLIPPED_MIN = 5
+"""Shortest word that gets a slip."""
 _EVIDENCE = {"observations": "evidence_in_observations", "turns": "evidence"}
 
 
@@ -25,6 +28,24 @@ class Question:
     user: str
     query: str
     relevant: frozenset[int]
+
+
+def misspelt(question: Question, chance: random.Random) -> Question:
+    """The question with one slip in each word of five letters or more: one swapped, left out or put in."""
+    words = [
+        _slipped(word, chance) if len(word.strip("?.,!'")) >= SLIPPED_MIN else word for word in question.query.split()
+    ]
+    return replace(question, query=" ".join(words))
+
+
+def _slipped(word: str, chance: random.Random) -> str:
+    place = chance.randrange(1, len(word) - 2)
+    slip = chance.randrange(3)
+    if slip == 0:
+        return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    if slip == 1:
+        return word[:place] + word[place + 1 :]
+    return word[:place] + chance.choice("aeiorst") + word[place:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,8 @@ def _plain(channel: Channel, asked: Asked, *, centred: bool, unseen: float = 1.0
     return 0.6 * cosine(channel, asked.whole, centred=centred) + 0.4 * coverage(channel, asked.terms, unseen=unseen)
 
 
-def _as_served(channel: Channel, asked: Asked, unseen: float = UNSEEN_SHARE) -> Scores:
+def as_served(channel: Channel, asked: Asked, unseen: float = UNSEEN_SHARE) -> Scores:
+    """The service's score, but for other spellings of unseen words."""
     weights = fusion_weights(has_vector=True, has_terms=bool(asked.terms))
     near, shared = cosine(channel, asked.views, centred=True), coverage(channel, asked.terms, unseen=unseen)
     fused: Scores = weights.dense * near + weights.lexical * shared + weights.both * np.sqrt(near * shared)
@@ -151,11 +152,11 @@ def _as_served(channel: Channel, asked: Asked, unseen: float = UNSEEN_SHARE) -> 
 
 
 def _with_length(channel: Channel, asked: Asked) -> Scores:
-    return _as_served(channel, asked) / (0.9 + 0.1 * channel.lengths)
+    return as_served(channel, asked) / (0.9 + 0.1 * channel.lengths)
 
 
 def _with_pairs(channel: Channel, asked: Asked) -> Scores:
-    return 0.96 * _as_served(channel, asked) + 0.04 * _neighbours(channel, asked.terms)
+    return 0.96 * as_served(channel, asked) + 0.04 * _neighbours(channel, asked.terms)
 
 
 Method = Callable[[Channel, Asked], Scores]
@@ -170,10 +171,10 @@ VARIANTS: dict[str, Method] = {
     "… centred": lambda channel, asked: _plain(channel, asked, centred=True),
     "… unseen terms count half": lambda channel, asked: _plain(channel, asked, centred=True, unseen=UNSEEN_SHARE),
     "… and asked without names too": lambda channel, asked: _weighted(channel, asked, 0.6),
-    "… and a tenth for both (the service's)": _as_served,
+    "… and a tenth for both (the service's)": as_served,
     "the same, .5 / .5 for .6 / .4": lambda channel, asked: _weighted(channel, asked, 0.5),
     "the same, .7 / .3 for .6 / .4": lambda channel, asked: _weighted(channel, asked, 0.7),
-    "the same, unseen terms count 0": lambda channel, asked: _as_served(channel, asked, unseen=0.0),
+    "the same, unseen terms count 0": lambda channel, asked: as_served(channel, asked, unseen=0.0),
     "the same, shorter memories first": _with_length,
     "the same, neighbouring terms": _with_pairs,
 }

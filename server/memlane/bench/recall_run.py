@@ -1,21 +1,23 @@
 """Asks a running service a data set's questions, as a user would over HTTP."""
 
+import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
 import numpy as np
 
 from memlane.bench.deployment import BenchFailed
-from memlane.bench.recall_data import DataSet, Question
+from memlane.bench.recall_data import DataSet, Question, misspelt
 from memlane.bench.recall_rankings import (
     DEPTH,
     Asked,
     Channel,
     Figures,
     Method,
+    as_served,
     best,
     figures,
     texts_of,
@@ -24,7 +26,7 @@ from memlane.domain.queries import mean_vector
 from memlane.embedding.local import LocalEmbedder
 
 _BATCH = 50
-MIN_SCORES = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
+MIN_SCORES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45)
 """The least scores that are tried."""
 
 
@@ -119,6 +121,8 @@ async def measure(
     data: DataSet,
     rivals: dict[str, Method],
     on_step: Callable[[int], None],
+    *,
+    slips: bool = False,
 ) -> Measured:
     """Save a set's memories, ask its questions, and rank them by the rivals too.
 
@@ -127,6 +131,7 @@ async def measure(
         data: The set; its users must not exist yet.
         rivals: Other rankings, computed in this process with the offline model.
         on_step: Told how many memories were saved or questions asked.
+        slips: Ask the answerable questions again, misspelt.
     """
     places = await service.save(data, on_step)
     answers = []
@@ -139,6 +144,8 @@ async def measure(
     silent = [answer for question, answer in zip(data.questions, answers, strict=True) if not question.relevant]
     methods = await _rival_figures(data, rivals)
     methods["memlane, over HTTP"] = figures([answer.places for _, answer in answered], data.answerable)
+    if slips:
+        methods |= await _misspelt_figures(service, data, places)
     seconds = sorted(answer.seconds for answer in answers)
     return Measured(
         data,
@@ -177,6 +184,18 @@ async def _rival_figures(data: DataSet, rivals: dict[str, Method]) -> dict[str, 
         name: figures([best(method(channels[one.question.user], one)) for one in asked], data.answerable)
         for name, method in rivals.items()
     }
+
+
+async def _misspelt_figures(
+    service: ServiceUnderTest, data: DataSet, places: dict[str, dict[str, int]]
+) -> dict[str, Figures]:
+    """The misspelt questions, asked over HTTP and ranked here without another spelling for any word."""
+    chance = random.Random(5)  # noqa: S311 - slips of the pen, the same in every run
+    questions = [misspelt(question, chance) for question in data.answerable]
+    answers = [(await service.ask(data, question, places[question.user])).places for question in questions]
+    as_they_are = replace(data, questions=questions)
+    plain = await _rival_figures(as_they_are, {"misspelt, words taken as they are": as_served})
+    return {**plain, "misspelt, memlane over HTTP": figures(answers, questions)}
 
 
 async def _asked(embedder: LocalEmbedder, question: Question) -> Asked:

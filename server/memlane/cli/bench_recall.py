@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import click
@@ -29,8 +30,9 @@ from memlane.embedded.postgres import EmbeddedPostgres
     help="A folder of labelled questions; may be given several times. One that is not there is named and left out.",
 )
 @click.option("--variants", is_flag=True, help="Also the fusion variants that were tried.")
+@click.option("--slips", is_flag=True, help="Also every question with a slip of the pen in each longer word.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def bench_recall(folders: tuple[Path, ...], variants: bool, as_json: bool) -> None:
+def bench_recall(folders: tuple[Path, ...], variants: bool, slips: bool, as_json: bool) -> None:
     """Measure recall@5, recall@10, nDCG@10, MRR, precision@5 and latency on labelled questions.
 
     Starts an embedded Postgres in a temporary folder and `memlane api` with the offline embedder, saves each set's
@@ -46,7 +48,7 @@ def bench_recall(folders: tuple[Path, ...], variants: bool, as_json: bool) -> No
             console.print(f"Left out: {fault.message}.", style="yellow", highlight=False)
     if not sets:
         raise click.ClickException("no labelled questions to ask; name a folder that has them with --data")
-    measured = _run(sets, RIVALS | (VARIANTS if variants else {}), console)
+    measured = _run(sets, RIVALS | (VARIANTS if variants else {}), console, slips=slips)
     if as_json:
         click.echo(json.dumps([_as_json(one) for one in measured]))
         return
@@ -56,7 +58,7 @@ def bench_recall(folders: tuple[Path, ...], variants: bool, as_json: bool) -> No
         out.print(_cuts(one))
 
 
-def _run(sets: list[DataSet], rivals: dict[str, Method], console: Console) -> list[Measured]:
+def _run(sets: list[DataSet], rivals: dict[str, Method], console: Console, *, slips: bool) -> list[Measured]:
     folder = Path(tempfile.mkdtemp(prefix="memlane-bench-"))
     postgres = EmbeddedPostgres(folder / "postgres")
     try:
@@ -64,14 +66,14 @@ def _run(sets: list[DataSet], rivals: dict[str, Method], console: Console) -> li
             asyncio.run(postgres.start())
         deployment = asyncio.run(prepare(postgres.dsn(), Seed(users=1, memories_of_each=1), on_memories=lambda _: None))
         with api_process(deployment, folder / "api.log"):
-            return asyncio.run(_measure(deployment, sets, rivals, console))
+            return asyncio.run(_measure(deployment, sets, rivals, console, slips=slips))
     finally:
         asyncio.run(postgres.stop())
         shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _measure(
-    deployment: Deployment, sets: list[DataSet], rivals: dict[str, Method], console: Console
+    deployment: Deployment, sets: list[DataSet], rivals: dict[str, Method], console: Console, *, slips: bool
 ) -> list[Measured]:
     service = ServiceUnderTest(f"http://{HOST}:{deployment.port}", deployment.key)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -81,9 +83,7 @@ async def _measure(
             for data in sets:
                 steps = sum(map(len, data.memories.values())) + len(data.questions)
                 task = bar.add_task(data.name, total=steps)
-                measured.append(
-                    await measure(service, data, rivals, lambda count, task=task: bar.advance(task, count))  # type: ignore[misc]
-                )
+                measured.append(await measure(service, data, rivals, partial(bar.advance, task), slips=slips))
     finally:
         await service.aclose()
     return measured

@@ -17,7 +17,7 @@ RECALL_DEFAULT = 5
 """Results when the caller names no limit (rest.md)."""
 RECALL_MAX = 20
 """Most results (rest.md)."""
-MIN_SCORE_DEFAULT = 0.2
+MIN_SCORE_DEFAULT = 0.15
 """The least score for an agent that names none: on the labelled set it silences more than half of the questions that
 nothing answers, and keeps most of what is found (docs/recall.md). REST cuts nothing by default."""
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
-from integration.cli.shell import borrowed, memlane
+from integration.cli.shell import borrowed
 from memlane.domain.canonical import CANONICAL_VERSION
 from memlane.domain.errors import Misconfigured
 from memlane.domain.spaces import EmbeddingSpace
@@ -177,29 +177,3 @@ async def test_only_the_active_space_is_moved_to(embedder: Embedder, upkeep: Pos
         await reembed(upkeep, cast("Embedder", Turned(embedder)), lambda _: None)
     await activate(upkeep, cast("Embedder", Turned(embedder)))
     assert [status.active for status in await upkeep.spaces()] == [False, True]
-
-
-async def test_the_commands_list_activate_and_reembed(service: Service) -> None:
-    me = headers_of(await service.deployment.key())
-    for fact in FACTS:
-        await service.save(me, fact)
-    await service.deployment.execute(
-        "with old as (insert into embedding_spaces (provider, model, dimensions) values ('openai', 'old', 384) "
-        "returning id) update memories set space_id = old.id from old"
-    )
-    environment = service.deployment.environment()
-    early = await memlane("embeddings", "reembed", env=environment)
-    assert early.code == 78
-    assert "embeddings activate" in early.said
-    activated = await memlane("embeddings", "activate", "--index", env=environment)
-    assert activated.code == 0, activated.said
-    assert "is active" in activated.out
-    assert "index for large project channels is built" in activated.out
-    moved = await memlane("embeddings", "reembed", env=environment)
-    assert moved.code == 0, moved.said
-    assert "4 rows were moved" in moved.out
-    assert "0 are left" in moved.out
-    shown = await memlane("embeddings", "status", env=environment)
-    assert "all-MiniLM-L6-v2" in shown.out
-    assert "yes" in shown.out
-    assert (await service.recall(me, "what does she drink"))["memories"][0]["content"] == FACTS[0]
