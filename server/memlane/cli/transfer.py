@@ -5,27 +5,26 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 from uuid import UUID
 
 import click
 import orjson
 from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from uuid_utils import uuid7
 
 from memlane.app import build
 from memlane.cli.export_file import Marks, export_file, is_mark
 from memlane.cli.operator import operator_of, project_named, with_pool
+from memlane.cli.personal import export_user
+from memlane.cli.progress import progress
 from memlane.cli.server import run_loop
 from memlane.config import load_settings
 from memlane.domain.memory import Draft, without_repeats
 from memlane.rest.credentials import USER_ID_MAX
 from memlane.rest.models import MemoryDraft
 from memlane.screening.secrets import DetectSecrets
-from memlane.storage.personal import PersonalData
 from memlane.storage.pool import Pool
 from memlane.storage.store import PostgresStore
 from memlane.storage.tenants import Tenants
@@ -91,57 +90,30 @@ class ExportLine(MemoryDraft):
     default=None,
     help="The file; one that a broken export left is continued.",
 )
+@click.option("--replace", is_flag=True, help="Write the file anew, whatever it holds; the old one stays until then.")
 @click.pass_context
-def export_command(context: click.Context, project: str | None, out: Path | None) -> None:
+def export_command(context: click.Context, project: str | None, out: Path | None, replace: bool) -> None:
     """Write a project's memories of every user, live and retired, as JSON lines.
 
+    The first line names the project and the last one counts, so that an import can tell a file that is whole.
     `memlane export user` writes all that is kept of one person.
     """
     if context.invoked_subcommand is not None:
         return
     if project is None or out is None:
         raise click.UsageError("--project and --out are needed")
-    click.echo(f"{_export_project(project, out)} memories in {out}", err=True)
+    click.echo(f"{_export_project(project, out, replace=replace)} memories in {out}", err=True)
 
 
-@export_command.command("user")
-@click.argument("user_id")
-@click.option("--project", required=True, help="The project's slug.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="A new file.")
-def export_user(user_id: str, project: str, out: Path) -> None:
-    """Write a person's own data: each memory, live or retired, its earlier wordings, its writes and its recalls.
-
-    One JSON object a line. Memories of the project are not theirs alone and are not in it.
-    """
-
-    async def act(pool: Pool) -> int:
-        found = await project_named(Tenants(pool), project)
-        data = PersonalData(pool)
-        written, after = 0, None
-        with _new(out) as file, _progress() as bar:
-            task = bar.add_task("exporting", total=await data.count(found.id, user_id))
-            while page := await data.page(found.id, user_id, after, PAGE):
-                file.write(b"".join(_personal_line(row) for row in page))
-                after = page[-1]["id"]
-                written += len(page)
-                bar.update(task, completed=written)
-        return written
-
-    click.echo(f"{with_pool(act)} memories of {user_id} in {out}", err=True)
+export_command.add_command(export_user)
 
 
-def _export_project(project: str, out: Path) -> int:
-@click.option("--replace", is_flag=True, help="Write the file anew, whatever it holds; the old one stays until then.")
-def export_command(project: str, out: Path, replace: bool) -> None:
-    """Write a project's memories of every user, live and retired, as JSON lines.
-
-    The first line names the project and the last one counts, so that an import can tell a file that is whole.
-    """
+def _export_project(project: str, out: Path, *, replace: bool) -> int:
 
     async def act(pool: Pool) -> int:
         found = await project_named(Tenants(pool), project)
         store = PostgresStore(pool, SilentHints())
-        with export_file(out, found, replace=replace) as file, _progress() as bar:
+        with export_file(out, found, replace=replace) as file, progress() as bar:
             task = bar.add_task("exporting", total=await store.count_memories(found.id), completed=file.written)
             while page := await store.export_page(found.id, file.after, PAGE):
                 file.add([_line_of(one) for one in page], page[-1].memory.id)
@@ -177,7 +149,7 @@ def import_command(project: str, file: Path, incomplete: bool) -> None:
             services = process.services
             if services is None:
                 raise RuntimeError("the role api has services")
-            with file.open("rb") as lines, _progress() as bar:
+            with file.open("rb") as lines, progress() as bar:
                 task = bar.add_task("importing", total=total)
                 for chunk in _chunks(lines):
                     count = count.plus(await import_memories(services, operator, chunk))
@@ -208,60 +180,6 @@ def _line_of(exported: ExportedMemory) -> bytes:
     )
 
 
-def _personal_line(row: dict[str, Any]) -> bytes:
-    return orjson.dumps(
-        {
-            "id": row["id"],
-            "scope": row["scope"],
-            "kind": row["kind"],
-            "content": row["content"],
-            "sourceThreadIds": row["source_thread_ids"],
-            "createdAt": row["created_at"],
-            "updatedAt": row["updated_at"],
-            "invalidatedAt": row["retired_at"],
-            "supersededBy": row["superseded_by"],
-            "recalledAt": row["recalled_at"],
-            "recallCount": row["recall_count"],
-            "earlierWordings": orjson.loads(row["revisions"]),
-            "writes": orjson.loads(row["writes"]),
-        },
-        option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE,
-    )
-
-
-def _new(path: Path) -> BinaryIO:
-    try:
-        return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    except FileExistsError:
-        raise click.ClickException(f"{path} is there already: choose another file for --out") from None
-
-
-def _opened(path: Path) -> BinaryIO:
-    # Memories are personal: the file is its owner's alone.
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
-
-
-def _resume_point(file: BinaryIO) -> tuple[str | None, int]:
-    """The id after which to go on, and how many lines stand; a half-written last line is cut."""
-    after, written, end = None, 0, 0
-    for line in file:
-        if not line.endswith(b"\n"):
-            break
-        try:
-            after = str(orjson.loads(line)["id"])
-        except (orjson.JSONDecodeError, KeyError, TypeError):
-            raise click.ClickException(
-                f"line {written + 1} is not of an export: choose another file for --out"
-            ) from None
-        written += 1
-        end += len(line)
-    file.seek(end)
-    file.truncate()
-    return after, written
-
-
-def _check(file: Path, scanner: DetectSecrets) -> tuple[int, list[str]]:
-    """How many lines there are, and which of them hold a credential."""
 def _check(file: Path, scanner: DetectSecrets, *, incomplete: bool) -> tuple[int, list[str]]:
     """How many memories there are, and which of them hold a credential."""
     if not file.is_file():
@@ -346,8 +264,3 @@ def _chunks(lines: BinaryIO) -> Iterator[list[ImportedMemory]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
