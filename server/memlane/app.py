@@ -16,12 +16,9 @@ from memlane.auth.licenses import parse_trusted_keys
 from memlane.auth.stream_tickets import StreamTickets
 from memlane.config import Role, Settings
 from memlane.domain.entitlement import LICENSE_REJECTED, EntitlementFault
-from memlane.domain.errors import EmbedderUnavailable, Misconfigured, StorageUnavailable
+from memlane.domain.errors import EmbedderUnavailable, StorageUnavailable
 from memlane.domain.rates import Rate
-from memlane.embedding.judges import ChatJudge, EntailmentJudge
-from memlane.embedding.local import LocalEmbedder
-from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
-from memlane.embedding.reranker import TeiReranker
+from memlane.embedding.configured import make_earlier_embedder, make_embedder, make_judge, make_reranker
 from memlane.limits.local import LocalLimiter
 from memlane.limits.redis_limiter import RedisLimiter
 from memlane.observability import metrics
@@ -48,7 +45,7 @@ from memlane.storage.streams import PostgresStreams
 from memlane.storage.sweeps import drop_old_answers, drop_old_sessions
 from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.authenticate import Gate
-from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Judge, Reranker, Services
+from memlane.usecases.ports import Clock, Embedder, EntitlementSource, Hints, Services
 from memlane.usecases.rate_limits import RateLimits
 from memlane.usecases.rekey import rekey_for_ever
 from memlane.usecases.silent_hints import SilentHints
@@ -69,73 +66,6 @@ class SystemClock:
     def now(self) -> datetime:
         """See `Clock.now`."""
         return datetime.now(UTC)
-
-
-def make_embedder(settings: Settings) -> Embedder:
-    """The embedder that the settings name: `local://` is the offline model.
-
-    Raises:
-        Misconfigured: The offline model has other dimensions, or its file is not the pinned one.
-    """
-    return _embedder(
-        "MEMORY_EMBEDDING_DIMENSIONS",
-        settings.embeddings_url,
-        settings.embedding_model,
-        settings.embedding_dimensions,
-        settings.embeddings_api_key,
-    )
-
-
-def make_earlier_embedder(settings: Settings) -> Embedder | None:
-    """The embedder before a change of models, while it is still configured. Raises as `make_embedder`."""
-    if settings.earlier_embeddings_url is None:
-        return None
-    return _embedder(
-        "MEMORY_EARLIER_EMBEDDING_DIMENSIONS",
-        settings.earlier_embeddings_url,
-        settings.earlier_embedding_model,
-        settings.earlier_embedding_dimensions,
-        settings.earlier_embeddings_api_key,
-    )
-
-
-def _embedder(setting: str, url: str, model: str, dimensions: int, api_key: str | None) -> Embedder:
-    if url.startswith("local:"):
-        embedder = LocalEmbedder(on_call=metrics.observe_embedding)
-        if embedder.space.dimensions != dimensions:
-            raise Misconfigured(f"{setting} is {dimensions}, but the offline model has {embedder.space.dimensions}")
-        return embedder
-    return OpenAICompatibleEmbedder(url, model, dimensions, api_key=api_key, on_call=metrics.observe_embedding)
-
-
-def make_judge(settings: Settings) -> Judge | None:
-    """The judge that the settings name; none by default.
-
-    Raises:
-        Misconfigured: Its URL or key cannot be right.
-    """
-
-    def on_fault() -> None:
-        metrics.MODEL_FAULTS.labels("judge").inc()
-
-    if settings.judge == "entailment":
-        return EntailmentJudge(
-            settings.judge_url, bound=settings.judge_bound, api_key=settings.judge_api_key, on_fault=on_fault
-        )
-    if settings.judge == "chat":
-        return ChatJudge(settings.judge_url, settings.judge_model, api_key=settings.judge_api_key, on_fault=on_fault)
-    return None
-
-
-def make_reranker(settings: Settings) -> Reranker | None:
-    """The reranker that the settings name; none by default. Raises as `make_judge`."""
-    if settings.reranker_url is None:
-        return None
-    return TeiReranker(
-        settings.reranker_url,
-        api_key=settings.reranker_api_key,
-        on_fault=lambda: metrics.MODEL_FAULTS.labels("reranker").inc(),
-    )
 
 
 @dataclass(slots=True)

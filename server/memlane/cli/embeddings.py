@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from memlane.app import make_embedder
 from memlane.cli.migrate import database_url_from
 from memlane.cli.operator import T
 from memlane.config import load_settings
+from memlane.embedding.configured import make_embedder
 from memlane.storage.near_index import build_near_index
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.statistics import LARGE_MIN
