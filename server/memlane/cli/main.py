@@ -28,6 +28,7 @@ from memlane.cli.transfer import export_command, import_command
 from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults
 from memlane.domain.errors import MemlaneError, Misconfigured
 from memlane.observability.logs import set_up_logs
+from memlane.storage.pool import refusal_of_connection
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -82,12 +83,15 @@ def main() -> None:
     except ConfigurationFaults as fault:
         report_faults(fault)
         sys.exit(EXIT_MISCONFIGURED)
-    except Misconfigured as fault:
-        click.echo(f"memlane: {fault.message}", err=True)
-        sys.exit(EXIT_MISCONFIGURED)
     except MemlaneError as fault:
-        click.echo(f"memlane: {fault.message}", err=True)
-        sys.exit(75 if fault.retryable else 1)
+        told = refusal_of_connection(fault.__cause__) or fault
+        click.echo(f"memlane: {told.message}", err=True)
+        sys.exit(EXIT_MISCONFIGURED if isinstance(told, Misconfigured) else 75 if told.retryable else 1)
+    except OSError as fault:
+        if fault.filename is None:
+            raise
+        click.echo(f"memlane: {fault.filename}: {fault.strerror}", err=True)
+        sys.exit(1)
     # What a command exits with by click's own means comes back as a value.
     if isinstance(code, int):
         sys.exit(code)

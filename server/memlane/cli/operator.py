@@ -9,10 +9,9 @@ import click
 
 from memlane.cli.migrate import database_url_from
 from memlane.domain.caller import Caller, KeyRecord, Provenance
-from memlane.domain.errors import StorageUnavailable
 from memlane.domain.grant import FULL_GRANT
 from memlane.domain.lane import Trust
-from memlane.storage.pool import Pool, PoolLimits, refusal_of_connection
+from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.tenants import Project, Tenants
 
 T = TypeVar("T")
@@ -22,23 +21,13 @@ OPERATOR_LANE = "operator"
 
 
 def with_pool(act: Callable[[Pool], Awaitable[T]]) -> T:
-    """Run one command's work on the database of DATABASE_URL.
-
-    Raises:
-        Misconfigured: DATABASE_URL is wrong, be it that the server refuses it.
-        StorageUnavailable: The database does not answer.
-    """
+    """Run one command's work on the database of DATABASE_URL."""
     url = database_url_from(os.environ)
 
     async def run() -> T:
         pool = Pool(url, PoolLimits(max_size=4))
         try:
             return await act(pool)
-        except StorageUnavailable as fault:
-            refusal = refusal_of_connection(fault.__cause__)
-            if refusal is not None:
-                raise refusal from None
-            raise
         finally:
             await pool.aclose()
 

@@ -234,6 +234,9 @@ class translated:  # noqa: N801 - reads as a word in `with translated():`
         """Translate. The driver's message may quote a row, so it is never shown to a caller."""
         if fault is None or isinstance(fault, MemlaneError):
             return
+        if isinstance(fault, OSError) and fault.filename is not None:
+            # A file of the caller's, not a socket.
+            return
         if isinstance(fault, _NEVER_TAKEN):
             raise _rejected(fault) from fault
         if isinstance(fault, (PostgresError, TimeoutError, *_LOST_CONNECTION)):

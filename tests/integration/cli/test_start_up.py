@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,25 @@ async def test_a_started_process_has_logged_no_secret_of_its_settings(lone_deplo
         assert await asyncio.to_thread(api.terminate) == 0
         for secret in (JOIN_SECRET, environment["MEMLANE_LICENSE"], lone_deployment.dsn):
             assert secret not in api.log
+
+
+async def test_a_file_that_cannot_be_written_is_told_by_every_command(
+    lone_deployment: Deployment, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "nope" / "x")
+    for words in (("ledger", "heads"), ("backup",), ("license", "keygen")):
+        ran = await memlane(*words, "--out", place, env=lone_deployment.environment())
+        assert (ran.code, "No such file or directory" in ran.err, place in ran.err) == (1, True, True), ran.said
+
+
+async def test_a_database_that_refuses_the_url_is_a_wrong_setting_for_every_command_that_runs_once(
+    lone_deployment: Deployment, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").touch()
+    environment = lone_deployment.environment(DATABASE_URL=lone_deployment.dsn.replace("memlane@/", "hunter2@/"))
+    for words in (("migrate",), ("import", "--project", "shop", str(tmp_path / "empty")), ("projects", "list")):
+        ran = await memlane(*words, env=environment)
+        assert (ran.code, "DATABASE_URL" in ran.err, "hunter2" in ran.said) == (78, True, False), ran.said
 
 
 async def test_an_unknown_command_is_wrong_usage() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, Self
 
 import asyncpg
@@ -185,6 +186,15 @@ class TestTranslation:
         with pytest.raises(StorageUnavailable):
             await nobody.read(lambda c: c.execute("select 1"))
         await nobody.aclose()
+
+    async def test_a_fault_with_a_file_of_the_callers_is_no_fault_of_the_database(
+        self, pool: Pool, tmp_path: Path
+    ) -> None:
+        async def act(_connection: Any) -> None:
+            (tmp_path / "nope" / "x").write_text("")
+
+        with pytest.raises(FileNotFoundError):
+            await pool.write(act)
 
     async def test_an_error_of_the_domain_passes_unchanged_and_rolls_back(self, pool: Pool) -> None:
         async def act(connection: Any) -> None:
