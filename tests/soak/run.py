@@ -25,7 +25,10 @@ from soak.pages import Page
 from soak.requests import LIMIT_SECONDS, Requests, Unanswered
 
 CONVERGE_SECONDS = 60.0
+LATE_SECONDS = 1.0
 OPENING_AT_ONCE = 20
+WRITING_AT_ONCE = 64
+"""Most writes under way: a machine that does not keep up sends the others late, and the report says how many."""
 PROJECT_SHARE = 10
 """One page in so many shows the project's memories; one write in 50 is of the project."""
 
@@ -84,7 +87,7 @@ class Found:
 
 
 class Writers:
-    """Writes at a steady rate, whoever answers how late; each user's own writes follow one another.
+    """Writes at a steady rate, as far as the machine keeps up; each user's own writes follow one another.
 
     Args:
         requests: Sends them.
@@ -99,6 +102,7 @@ class Writers:
         self._plan = plan
         self._random = random_
         self._locks = {user: asyncio.Lock() for user in ["", *users]}
+        self._room = asyncio.Semaphore(WRITING_AT_ONCE)
         self._numbers = count(1)
         self.expected: dict[str, dict[str, str]] = {user: {} for user in ["", *users]}
         self.unsure: set[str] = set()
@@ -113,11 +117,18 @@ class Writers:
             for number in range(round(self._plan.seconds * self._plan.per_second)):
                 due = began + number / self._plan.per_second
                 wait = due - time.monotonic()
-                self.late += wait < -1.0
                 await asyncio.sleep(max(0.0, wait))
+                await self._room.acquire()
+                self.late += time.monotonic() - due > LATE_SECONDS
                 group.create_task(self._write())
 
     async def _write(self) -> None:
+        try:
+            await self._act()
+        finally:
+            self._room.release()
+
+    async def _act(self) -> None:
         of_project = self._random.random() < 1 / 50
         user = self._random.choice(self._users)
         owner = "" if of_project else user
