@@ -6,6 +6,9 @@ import dataclasses
 import pytest
 
 from memlane.config import ConfigurationFaults, Settings, load_settings
+from memlane.embedding.configured import make_earlier_embedder, make_judge, make_reranker
+from memlane.embedding.judges import ChatJudge, EntailmentJudge
+from memlane.embedding.reranker import TeiReranker
 
 SECRET = "s3cr3t-that-nobody-may-see-0123456789"
 COMPLETE = {
@@ -142,3 +145,56 @@ def test_mcp_answers_to_loopback_and_to_the_names_it_is_given_on_any_port() -> N
     assert "api:*" not in hosts
     for wrong in ("*", "https://x", "a b", "x:y"):
         assert "host name" in faults_of(MEMLANE_MCP_HOSTS=wrong)["MEMLANE_MCP_HOSTS"]
+
+
+def test_without_a_word_of_them_there_is_no_judge_no_reranker_and_no_earlier_model() -> None:
+    settings = load_settings(COMPLETE)
+    assert (settings.judge, settings.reranker_url, settings.earlier_embeddings_url) == ("none", None, None)
+    assert make_judge(settings) is None
+    assert make_reranker(settings) is None
+    assert make_earlier_embedder(settings) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"MEMLANE_JUDGE": "entailment"}, {"MEMLANE_JUDGE_URL"}),
+        ({"MEMLANE_JUDGE": "chat"}, {"MEMLANE_JUDGE_URL", "MEMLANE_JUDGE_MODEL"}),
+        ({"MEMLANE_JUDGE": "oracle"}, {"MEMLANE_JUDGE"}),
+        ({"MEMLANE_JUDGE_BOUND": "0.2"}, {"MEMLANE_JUDGE_BOUND"}),
+        ({"MEMLANE_JUDGE_BOUND": "high"}, {"MEMLANE_JUDGE_BOUND"}),
+        ({"MEMLANE_JUDGE_BOUND": "nan"}, {"MEMLANE_JUDGE_BOUND"}),
+        ({"MEMLANE_RERANKER_URL": "ftp://host"}, {"MEMLANE_RERANKER_URL"}),
+        (
+            {"MEMORY_EARLIER_EMBEDDINGS_URL": "http://old"},
+            {"MEMORY_EARLIER_EMBEDDING_MODEL", "MEMORY_EARLIER_EMBEDDING_DIMENSIONS"},
+        ),
+    ],
+)
+def test_what_a_judge_a_reranker_or_an_earlier_model_lacks_is_named(changes: dict[str, str], missing: set[str]) -> None:
+    assert set(faults_of(**changes)) == missing
+
+
+async def test_what_is_named_is_built() -> None:
+    both = COMPLETE | {
+        "MEMLANE_JUDGE": "entailment",
+        "MEMLANE_JUDGE_URL": "http://judge",
+        "MEMLANE_JUDGE_API_KEY": SECRET,
+        "MEMLANE_JUDGE_BOUND": "0.95",
+        "MEMLANE_RERANKER_URL": "http://reranker",
+        "MEMORY_EARLIER_EMBEDDINGS_URL": "http://old",
+        "MEMORY_EARLIER_EMBEDDING_MODEL": "old",
+        "MEMORY_EARLIER_EMBEDDING_DIMENSIONS": "768",
+    }
+    settings = load_settings(both)
+    assert SECRET not in repr(settings)
+    judge, reranker, earlier = make_judge(settings), make_reranker(settings), make_earlier_embedder(settings)
+    assert isinstance(judge, EntailmentJudge)
+    assert isinstance(reranker, TeiReranker)
+    assert earlier is not None
+    assert earlier.space.dimensions == 768
+    chat = load_settings(both | {"MEMLANE_JUDGE": "chat", "MEMLANE_JUDGE_MODEL": "arbiter"})
+    chat_judge = make_judge(chat)
+    assert isinstance(chat_judge, ChatJudge)
+    for model in (judge, reranker, earlier, chat_judge):
+        await model.aclose()

@@ -15,10 +15,13 @@ from memlane.config import load_settings
 from memlane.embedding.configured import make_embedder
 from memlane.storage.near_index import build_near_index
 from memlane.storage.pool import Pool, PoolLimits
-from memlane.storage.statistics import LARGE_MIN
+from memlane.storage.statistics import LARGE_MIN, recount
 from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.ports import Embedder
 from memlane.usecases.reembed import activate, reembed
+
+RECOUNT_ROWS = 10_000
+"""Moved rows after which the statistics of large channels are counted again, so that recall finds them by vector."""
 
 
 @click.group("embeddings")
@@ -36,7 +39,8 @@ def embeddings() -> None:
 def status() -> None:
     """List the embedding spaces and how many rows each has."""
 
-    async def show(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+    async def show(pool: Pool, embedder: Embedder) -> None:
+        upkeep = PostgresUpkeep(pool)
         table = Table("space", "provider", "model", "dimensions", "rows", "active", "configured", "index")
         for one in await upkeep.spaces():
             marks = (one.active, one.space == embedder.space, one.indexed)
@@ -46,7 +50,7 @@ def status() -> None:
             )
         Console(width=max(100, Console().width)).print(table)
 
-    _with_upkeep(show)
+    _with_embedder(show)
 
 
 @embeddings.command("activate")
@@ -54,42 +58,55 @@ def status() -> None:
 def activate_command(index: bool | None) -> None:
     """Make the configured model's space the one that rows are moved to, and build its index where it is needed."""
 
-    async def act(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+    async def act(pool: Pool, embedder: Embedder) -> None:
+        upkeep = PostgresUpkeep(pool)
         space_id = await activate(upkeep, embedder)
         click.echo(f"Space {space_id} is active: {embedder.space.model}, {embedder.space.dimensions} dimensions.")
-        wanted = await upkeep.count_project_rows(space_id, LARGE_MIN) >= LARGE_MIN if index is None else index
+        wanted = await upkeep.count_project_rows(LARGE_MIN) >= LARGE_MIN if index is None else index
         if wanted:
             await build_near_index(database_url_from(os.environ), space_id, embedder.space.dimensions)
             click.echo("Its index for large project channels is built.")
 
-    _with_upkeep(act)
+    _with_embedder(act)
 
 
 @embeddings.command("reembed")
 def reembed_command() -> None:
     """Move every row to the active space. Recall goes on meanwhile; when broken off, run it again."""
 
-    async def act(upkeep: PostgresUpkeep, embedder: Embedder) -> None:
+    async def act(pool: Pool, embedder: Embedder) -> None:
+        upkeep = PostgresUpkeep(pool)
         space_id = await upkeep.ensure_space(embedder.space)
         total = await upkeep.count_foreign(space_id)
         columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task("rows", total=total)
-            moved = await reembed(upkeep, embedder, lambda count: bar.advance(task, count))
+            uncounted = 0
+
+            async def on_rows(count: int) -> None:
+                nonlocal uncounted
+                bar.advance(task, count)
+                uncounted += count
+                if uncounted >= RECOUNT_ROWS:
+                    uncounted = 0
+                    await recount(pool)
+
+            moved = await reembed(upkeep, embedder, on_rows)
+        await recount(pool)
         left = await upkeep.count_foreign(space_id)
         click.echo(f"{moved} rows were moved to space {space_id}; {left} are left.")
 
-    _with_upkeep(act)
+    _with_embedder(act)
 
 
-def _with_upkeep(act: Callable[[PostgresUpkeep, Embedder], Awaitable[T]]) -> T:
+def _with_embedder(act: Callable[[Pool, Embedder], Awaitable[T]]) -> T:
     settings = load_settings(os.environ, command="memlane embeddings")
 
     async def run() -> T:
         embedder = make_embedder(settings)
         pool = Pool(settings.database_url, PoolLimits(max_size=2))
         try:
-            return await act(PostgresUpkeep(pool), embedder)
+            return await act(pool, embedder)
         finally:
             await embedder.aclose()
             await pool.aclose()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from memlane.domain.memory import Kind, Similar
 from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, FusionWeights
+from memlane.storage import statistics
 from memlane.storage.pool import Connection, Pool
 from memlane.storage.records import memory_of
 from memlane.storage.statements import statement, statement_for_space
@@ -32,12 +33,13 @@ UNKNOWN_COUNT = 500
 
 @dataclass(frozen=True, slots=True)
 class LargeChannel:
-    """The statistics of one large channel; ``counts`` has its frequent terms."""
+    """What is known of a large channel's rows in one embedding space; ``counts`` has its frequent terms."""
 
     channel_id: str
     space_id: int
     dimensions: int
     live: int
+    rows: int
     centre: Sequence[float]
     counts: dict[str, int]
 
@@ -60,30 +62,42 @@ class LargeChannels:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._known: OrderedDict[str, tuple[float, LargeChannel | None]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[float, tuple[LargeChannel, ...]]] = OrderedDict()
 
-    async def of(self, project_id: str) -> LargeChannel | None:
-        """The project's channel, if it is large."""
+    async def of(self, project_id: str) -> tuple[LargeChannel, ...]:
+        """The project's channel, once for each space that it is indexed in; nothing when it is not large."""
         known = self._known.get(project_id)
         if known is not None and time.monotonic() < known[0]:
             return known[1]
-        row = await self._pool.read(lambda connection: connection.fetchrow(statement("find_statistics"), project_id))
-        found = None
-        if row is not None and row["indexed"]:
-            counts = dict(zip(row["terms"], row["counts"], strict=True))
-            found = LargeChannel(
-                row["channel_id"], row["space_id"], row["dimensions"], row["live"], row["centre"], counts
+        rows = await self._pool.read(
+            lambda connection: connection.fetch(statement("find_statistics"), project_id, statistics.LARGE_MIN)
+        )
+        found = tuple(
+            LargeChannel(
+                *(row["channel_id"], row["space_id"], row["dimensions"], row["live"], row["rows"], row["centre"]),
+                dict(zip(row["terms"], row["counts"], strict=True)),
             )
+            for row in rows
+        )
         self._known[project_id] = (time.monotonic() + KNOWN_SECONDS, found)
         self._known.move_to_end(project_id)
         if len(self._known) > KNOWN_MAX:
             self._known.popitem(last=False)
         return found
 
-    async def recall(self, channel: LargeChannel, query: LargeQuery) -> list[ScoredMemory]:
-        """The best live rows of the channel by fused score."""
+    async def recall(self, channels: Sequence[LargeChannel], query: LargeQuery) -> list[ScoredMemory]:
+        """The best live rows of the channel by fused score; while rows move between two spaces, each in its own."""
+        best: dict[str, ScoredMemory] = {}
+        for channel in channels:
+            for one in await self._recall_in_space(channel, query):
+                known = best.get(one.memory.id)
+                if known is None or known.score < one.score:
+                    best[one.memory.id] = one
+        return sorted(best.values(), key=lambda one: (-one.score, one.memory.id))[: query.limit]
+
+    async def _recall_in_space(self, channel: LargeChannel, query: LargeQuery) -> list[ScoredMemory]:
         vector = next((one.embedding for one in query.vectors if one.space_id == channel.space_id), None)
-        share = channel.live / (channel.live + CENTERING_PRIOR)
+        share = channel.rows / (channel.rows + CENTERING_PRIOR)
         centre = [share * value for value in channel.centre]
         centred = None if vector is None else [value - middle for value, middle in zip(vector, centre, strict=True)]
 

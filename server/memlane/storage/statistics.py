@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from memlane.domain.errors import StorageUnavailable
-from memlane.storage.pool import Pool
+from memlane.storage.pool import Connection, Pool
 from memlane.storage.statements import statement
 
 LARGE_MIN = 5_000
@@ -39,6 +40,12 @@ async def count_due(pool: Pool) -> int:
     return len(due)
 
 
+async def recount(pool: Pool) -> None:
+    """Count every channel that has statistics again: its rows moved between spaces, which no seq tells."""
+    for row in await _fetched(pool, "find_counted_channels"):
+        await _count(pool, row["project_id"], row["channel_id"], row["seq"])
+
+
 async def _count(pool: Pool, project_id: str, channel_id: str, seq: int) -> None:
     rows: Counter[int] = Counter()
     totals: dict[int, np.ndarray] = {}
@@ -58,21 +65,20 @@ async def _count(pool: Pool, project_id: str, channel_id: str, seq: int) -> None
         after = max(row["last"] for row in sums)
         await asyncio.sleep(0)
     live = rows.total()
-    if not live:
-        return
-    (space_id, _), *_ = rows.most_common(1)
-    centre = totals[space_id] / rows[space_id]
-    frequent = {term: count for term, count in terms.items() if count >= FREQUENT_MIN}
-    if live < LARGE_MIN:
-        # Known not to be large: an empty list of counts would make every term look rare, but it is never asked.
-        return
     await pool.write(
-        lambda connection: connection.execute(
-            statement("keep_statistics"),
-            *(project_id, channel_id, space_id, live, centre.tolist()),
-            *(list(frequent), list(frequent.values()), seq),
-        )
+        lambda connection: connection.execute(statement("drop_statistics"), project_id, channel_id, list(rows))
     )
+    frequent = {term: count for term, count in terms.items() if count >= FREQUENT_MIN}
+    for space_id, total in totals.items():
+        kept = (
+            *(project_id, channel_id, space_id, live, (total / rows[space_id]).tolist()),
+            *(list(frequent), list(frequent.values()), seq, rows[space_id]),
+        )
+        await pool.write(partial(_keep, kept))
+
+
+async def _keep(values: tuple[object, ...], connection: Connection) -> None:
+    await connection.execute(statement("keep_statistics"), *values)
 
 
 async def _fetched(pool: Pool, name: str, *values: object) -> list[Any]:

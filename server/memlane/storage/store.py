@@ -112,9 +112,10 @@ class PostgresStore:
         but_not: str | None,
         limit: int,
     ) -> tuple[Similar, ...]:
-        large = await self._large.of(channel.project_id) if channel.scope == "project" else None
-        if large is not None and large.space_id == space_id:
-            return await self._large.similar(large, channel.project_id, kind, embedding, at_least, but_not, limit)
+        large = await self._large.of(channel.project_id) if channel.scope == "project" else ()
+        of_space = next((one for one in large if one.space_id == space_id), None)
+        if of_space is not None:
+            return await self._large.similar(of_space, channel.project_id, kind, embedding, at_least, but_not, limit)
         rows = await self._pool.read(
             lambda connection: connection.fetch(
                 statement("find_similar"),
@@ -243,8 +244,8 @@ class PostgresStore:
         limit: int,
     ) -> RecallPage:
         """See `Store.recall`. A large project channel is searched by its index, beside the user's own rows."""
-        large = await self._large.of(project_id) if "project" in scopes else None
-        if large is None:
+        large = await self._large.of(project_id) if "project" in scopes else ()
+        if not large:
             return await self._recall_exactly(
                 project_id, user_id, scopes, vectors, terms, weights, kind, min_score, limit
             )

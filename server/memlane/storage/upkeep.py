@@ -75,10 +75,10 @@ class PostgresUpkeep:
         )
         return counted
 
-    async def count_project_rows(self, space_id: int, at_most: int) -> int:
-        """How many rows of the project scope a space has, counted no further than ``at_most``."""
+    async def count_project_rows(self, at_most: int) -> int:
+        """How many rows of the project scope there are, counted no further than ``at_most``."""
         counted: int = await self._pool.read(
-            lambda connection: connection.fetchval(statement("count_large_rows"), space_id, at_most)
+            lambda connection: connection.fetchval(statement("count_project_rows"), at_most)
         )
         return counted
 

@@ -1,6 +1,6 @@
 """A change of models: the configured space is made active, and every row is moved to it while recall goes on."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from memlane.domain.errors import Misconfigured
 from memlane.usecases.ports import Embedder, Upkeep
@@ -25,7 +25,7 @@ async def activate(upkeep: Upkeep, embedder: Embedder) -> int:
     return space_id
 
 
-async def reembed(upkeep: Upkeep, embedder: Embedder, on_rows: Callable[[int], None]) -> int:
+async def reembed(upkeep: Upkeep, embedder: Embedder, on_rows: Callable[[int], Awaitable[None]]) -> int:
     """Move every row to the active space; it may be broken off and run again at any time.
 
     Recall serves both spaces meanwhile: each row is compared with the query in the space that it is in.
@@ -50,5 +50,5 @@ async def reembed(upkeep: Upkeep, embedder: Embedder, on_rows: Callable[[int], N
         embeddings = await embedder.embed_documents([row.content for row in rows])
         count = await upkeep.move(rows, space_id, embeddings)
         moved += count
-        on_rows(count)
+        await on_rows(count)
     return moved

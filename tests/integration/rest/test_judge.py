@@ -139,7 +139,8 @@ async def test_with_a_judge_nine_in_ten_duplicates_are_absorbed_and_nothing_else
     house: Service, embedder: Embedder
 ) -> None:
     """The judge is scripted from the labels, so this shows that the band and its guards let the duplicates through."""
-    pairs = [json.loads(line) for line in PAIRS.read_text("utf-8").splitlines()][::2]
+    pairs = [json.loads(line) for line in PAIRS.read_text("utf-8").splitlines()]
+    pairs = [pair for pair in pairs if pair["split"] == "held"]
     same = {(pair["a"], pair["b"]) for pair in pairs if pair["label"] == "dup"}
     async with JudgeServer(same=same) as judge, judged_by(house, embedder, judge, "entailment") as shop:
         key = await shop.headers()

@@ -2,18 +2,22 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from integration.cli.shell import borrowed
 from memlane.storage import statistics
 from memlane.storage.large_channels import SELECTIVE_ROWS, UNKNOWN_COUNT, selective
 from memlane.storage.near_index import build_near_index
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.statements import statement_for_space
-from memlane.storage.statistics import count_due
+from memlane.storage.statistics import count_due, recount
+from memlane.storage.upkeep import PostgresUpkeep
 from memlane.usecases.ports import Embedder
+from memlane.usecases.reembed import activate
 from support.service import Service, headers_of, running_service
+from support.turned import Turned
 
 PEOPLE = ("Ada", "Noor", "Wei", "Ingrid", "Kwame", "Piotr")
 DEEDS = (
@@ -88,6 +92,33 @@ async def test_a_large_channel_answers_as_the_exact_search_does(service: Service
         assert [one["id"] for one in saved["similar"]]
         again = await large.save(me, FACTS[0].upper(), scope="project")
         assert again["absorbed"] is True
+
+
+@pytest.mark.usefixtures("small_is_large")
+async def test_a_large_channel_whose_rows_move_is_searched_in_both_spaces(service: Service, embedder: Embedder) -> None:
+    me, dsn, dimensions = headers_of(await service.deployment.key()), service.deployment.dsn, embedder.space.dimensions
+    for start in range(0, len(FACTS), 50):
+        drafts = [{"content": fact, "kind": "topical", "scope": "project"} for fact in FACTS[start : start + 50]]
+        await service.client.post("/api/memories/batch", headers=me, json={"memories": drafts})
+    exact = await answers(service, me, scope="project")
+    new = cast("Embedder", Turned(embedder))
+    pool = Pool(dsn, PoolLimits(max_size=1))
+    try:
+        upkeep = PostgresUpkeep(pool)
+        await count_due(pool)
+        moved_to = await activate(upkeep, new)
+        for space in await upkeep.spaces():
+            await build_near_index(dsn, space.id, dimensions)
+        rows = await upkeep.foreign_rows(moved_to, len(FACTS) // 2)
+        await upkeep.move(rows, moved_to, await new.embed_documents([row.content for row in rows]))
+        await recount(pool)
+    finally:
+        await pool.aclose()
+    async with running_service(service.deployment, embedder=borrowed(new), earlier=borrowed(embedder)) as (large, _):
+        found = await answers(large, me, scope="project")
+    for query in QUERIES:
+        assert len(set(found[query]) & set(exact[query])) >= 7, query
+        assert max(found[query].values()) == pytest.approx(max(exact[query].values()), abs=0.1)
 
 
 def test_selective_terms_are_the_rarest_and_bounded() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,36 +12,15 @@ import pytest_asyncio
 from integration.cli.shell import borrowed
 from memlane.domain.canonical import CANONICAL_VERSION
 from memlane.domain.errors import Misconfigured
-from memlane.domain.spaces import EmbeddingSpace
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.upkeep import PostgresUpkeep
-from memlane.usecases.ports import Embedder, Vector
+from memlane.usecases.ports import Embedder
 from memlane.usecases.reembed import activate, reembed
 from memlane.usecases.rekey import rekey_batch
 from support.service import Deployment, Service, headers_of, running_service
+from support.turned import Turned
 
 FACTS = ("Likes green tea.", "Keeps bees behind the chapel.", "The staging server is heron.", "Ama rides horses.")
-
-
-class Turned:
-    """The offline model with its numbers in reverse: a space of its own, in which a vector of the other is noise."""
-
-    def __init__(self, owner: Embedder) -> None:
-        self._owner = owner
-        self.space = EmbeddingSpace("test", "turned", owner.space.dimensions)
-        self.close_similarity = owner.close_similarity
-
-    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
-        return [vector[::-1] for vector in await self._owner.embed_documents(texts)]
-
-    async def embed_query(self, text: str) -> Vector:
-        return (await self._owner.embed_query(text))[::-1]
-
-    async def probe(self) -> None:
-        await self._owner.probe()
-
-    async def aclose(self) -> None:
-        """Leave the owner open."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -49,6 +28,10 @@ async def upkeep(deployment: Deployment) -> AsyncIterator[PostgresUpkeep]:
     pool = Pool(deployment.dsn, PoolLimits(max_size=2))
     yield PostgresUpkeep(pool)
     await pool.aclose()
+
+
+async def _ignored(_count: int) -> None:
+    return
 
 
 async def make_stale(deployment: Deployment) -> None:
@@ -151,7 +134,11 @@ async def test_while_rows_move_to_another_model_recall_serves_both_and_never_mix
             half = await scores(both, key, query)
             assert max(half, key=lambda content: half[content]) == fact, "each is ranked in its own space"
         progress: list[int] = []
-        assert await reembed(upkeep, new, progress.append) == 2
+
+        async def on_rows(count: int) -> None:
+            progress.append(count)
+
+        assert await reembed(upkeep, new, on_rows) == 2
         assert sum(progress) == 2
         assert await upkeep.count_foreign(moved_to) == 0
         assert {query: await scores(both, key, query) for query in queries} == {
@@ -174,6 +161,6 @@ async def test_rows_of_a_model_that_is_gone_are_still_found_by_their_words(
 async def test_only_the_active_space_is_moved_to(embedder: Embedder, upkeep: PostgresUpkeep) -> None:
     await activate(upkeep, embedder)
     with pytest.raises(Misconfigured, match="embeddings activate"):
-        await reembed(upkeep, cast("Embedder", Turned(embedder)), lambda _: None)
+        await reembed(upkeep, cast("Embedder", Turned(embedder)), _ignored)
     await activate(upkeep, cast("Embedder", Turned(embedder)))
     assert [status.active for status in await upkeep.spaces()] == [False, True]

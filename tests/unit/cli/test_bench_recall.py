@@ -95,8 +95,8 @@ def test_a_set_by_evidence_leaves_out_what_it_has_no_evidence_of(tmp_path: Path)
 
 def test_a_slip_changes_each_longer_word_once_and_the_same_way_in_every_run() -> None:
     question = Question("u", "When did the gardener plant tulips?", frozenset({1}))
-    slipped = misspelt(question, random.Random(1))  # noqa: S311 - the order is no secret
-    assert slipped == misspelt(question, random.Random(1))  # noqa: S311 - the order is no secret
+    slipped, again = (misspelt(question, random.Random(1)) for _ in range(2))  # noqa: S311 - no secret
+    assert slipped == again
     pairs = list(zip(question.query.split(), slipped.query.split(), strict=True))
     assert [one for one, other in pairs if one == other] == ["When", "did", "the"]
     assert all(abs(len(one) - len(other)) <= 1 for one, other in pairs)

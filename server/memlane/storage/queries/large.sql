@@ -3,15 +3,16 @@
 -- memlane.storage.statements.statement_for_space. As they stand they paste into psql.
 
 -- name: find_statistics
--- Of a project's channel, with whether its space has an index that iterative scans can use (pgvector 0.8 or later).
--- $1 project
+-- Of a project's channel, a row for each of its spaces that has an index.
+-- $1 project, $2 least live rows
 select s.channel_id::text, s.space_id, p.dimensions, s.live, s.centre, s.terms, s.counts,
-       coalesce((select i.indisvalid from pg_index i
-                  where i.indexrelid = to_regclass('memories_near_' || s.space_id)), false) as indexed
+       s.rows
   from channel_statistics s
   join channels c on c.project_id = s.project_id and c.id = s.channel_id and c.scope = 'project'
   join embedding_spaces p on p.id = s.space_id
- where s.project_id = $1;
+  join pg_index i on i.indexrelid = to_regclass('memories_near_' || s.space_id) and i.indisvalid
+ where s.project_id = $1 and s.live >= $2
+ order by s.space_id;
 
 -- name: widen_near_scan
 -- For one transaction: how far the index is searched, and that a filter makes it go on.
@@ -94,9 +95,17 @@ select id::text, score
 -- $1 least seq, $2 limit
 select c.project_id::text, c.id::text as channel_id, c.seq
   from channels c
-  left join channel_statistics s on s.project_id = c.project_id and s.channel_id = c.id
+  left join lateral (select max(seq) as seq, max(live) as live from channel_statistics
+                      where project_id = c.project_id and channel_id = c.id) s on true
  where c.scope = 'project' and c.seq >= $1 and (s.seq is null or c.seq > s.seq + s.live / 10 + 100)
+ order by random()
  limit $2;
+
+-- name: find_counted_channels
+-- Channels that have statistics.
+select distinct c.project_id::text, c.id::text as channel_id, c.seq
+  from channel_statistics s
+  join channels c on c.project_id = s.project_id and c.id = s.channel_id;
 
 -- name: page_statistics
 -- One page of a channel's live rows in order of id, summed up by space.
@@ -122,12 +131,18 @@ with page as materialized (
 select t.term, count(*) as rows from page cross join unnest(page.terms) as t (term) group by t.term;
 
 -- name: keep_statistics
--- $1 project, $2 channel, $3 space, $4 live, $5 centre, $6 terms, $7 counts, $8 seq
-insert into channel_statistics (project_id, channel_id, space_id, live, centre, terms, counts, seq)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
-on conflict (project_id, channel_id) do update
-   set space_id = excluded.space_id, live = excluded.live, centre = excluded.centre, terms = excluded.terms,
-       counts = excluded.counts, seq = excluded.seq, computed_at = clock_timestamp();
+-- $1 project, $2 channel, $3 space, $4 live rows of every space, $5 centre, $6 terms, $7 counts, $8 seq,
+-- $9 live rows of this space
+insert into channel_statistics (project_id, channel_id, space_id, live, centre, terms, counts, seq, rows)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (project_id, channel_id, space_id) do update
+   set live = excluded.live, centre = excluded.centre, terms = excluded.terms, counts = excluded.counts,
+       seq = excluded.seq, rows = excluded.rows, computed_at = clock_timestamp();
+
+-- name: drop_statistics
+-- Of the spaces in which the channel has no row any more.
+-- $1 project, $2 channel, $3 spaces that it has rows in
+delete from channel_statistics where project_id = $1 and channel_id = $2 and space_id <> all($3::integer[]);
 
 -- name: find_near_index
 -- pgvector's version, and whether the index is there (null) and sound.

@@ -45,10 +45,10 @@ update embedding_spaces
 -- $1 space
 select count(*) from memories where space_id <> $1;
 
--- name: count_large_rows
--- Rows of the project scope in a space, counted no further than the limit.
--- $1 space, $2 limit
-select count(*) from (select 1 from memories where space_id = $1 and scope = 'project' limit $2) counted;
+-- name: count_project_rows
+-- Rows of the project scope, counted no further than the limit.
+-- $1 limit
+select count(*) from (select 1 from memories where scope = 'project' limit $1) counted;
 
 -- name: find_foreign_rows
 -- In the order of an index, space by space.
