@@ -1,11 +1,10 @@
 """`memlane lanes create|set|list`."""
 
-import json
 import sys
-from datetime import datetime
 from typing import Any
 
 import click
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -118,7 +117,7 @@ def list_lanes(project: str, as_json: bool) -> None:
 
     rows = with_pool(act)
     if as_json:
-        click.echo(json.dumps([{name: _plain(value) for name, value in row.items()} for row in rows]))
+        click.echo(orjson.dumps(rows, option=orjson.OPT_UTC_Z).decode())
         return
     table = Table(box=None, header_style="bold")
     for name in ("name", "trust", "mode", "keys", "owner", "note"):
@@ -136,7 +135,3 @@ def _run(act: Any) -> Any:
         raise click.ClickException(_REFUSED) from fault
     except ValueError as fault:
         raise click.ClickException(str(fault)) from fault
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value

@@ -1,10 +1,10 @@
 """`memlane projects set|list`."""
 
-import json
 import sys
 from typing import Any
 
 import click
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -71,7 +71,7 @@ def list_projects(as_json: bool) -> None:
 
     rows = with_pool(act)
     if as_json:
-        click.echo(json.dumps(rows, default=str))
+        click.echo(orjson.dumps(rows, option=orjson.OPT_UTC_Z).decode())
         return
     table = Table(box=None, header_style="bold")
     for name in ("project", "organization", "secret screening", "most memories"):

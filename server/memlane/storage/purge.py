@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import asyncpg
-from asyncpg.exceptions import DeadlockDetectedError, LockNotAvailableError, PostgresError
+from asyncpg.exceptions import DeadlockDetectedError, LockNotAvailableError, PostgresError, QueryCanceledError
 
 from memlane.domain.caller import Caller
 from memlane.domain.errors import StorageUnavailable
@@ -24,8 +24,10 @@ BATCH_FIRST, BATCH_LEAST, BATCH_MOST = 50, 20, 200
 """Rows of the first batch, and its bounds. 100 rows take about 3 ms; the join by place grows with the square."""
 LOCK_AIM_SECONDS = 0.012
 """How long a batch should hold its channel's lock; a writer must not wait 0.1 s, on a busy machine either."""
+STATEMENT_MS = 50
+"""Longest run of a batch's statement under the lock: what takes longer is rolled back and tried in smaller batches."""
 TRIES = 20
-"""Tries of one batch that lost its lock to a writer."""
+"""Tries of one batch that lost its lock to a writer or took too long; from half of them on it may take its time."""
 PAGE = 1_000
 TABLES = ("memories", "memory_revisions", "memory_recalls", "idempotency_keys", "channels", "write_ledger")
 """What a purge writes to. `write_ledger` only grows: it is in here for its visibility map alone."""
@@ -71,6 +73,10 @@ class PurgeWork:
         """Rows of the next batch."""
         return self._size
 
+    def cut_short(self) -> None:
+        """A batch took too long and was rolled back."""
+        self._size = max(BATCH_LEAST, self._size // 2)
+
     def held(self, seconds: float) -> None:
         """A batch held its lock for so long."""
         self.batches += 1
@@ -113,6 +119,7 @@ class Purge:
             StorageUnavailable: The database does not answer; what was done stays, run it again.
         """
         work = PurgeWork(operator)
+        await self._limit(STATEMENT_MS)
         async for channel_id, head in self._channels():
             after = 0
             while True:
@@ -122,6 +129,7 @@ class Purge:
                 work.done = work.done.plus(count)
                 on_batch(count.memories)
                 after = last
+        await self._limit(0)
         dropped = -1
         while dropped:
             said: str = await self._connection.execute(statement("purge_answers"), *self._whose())
@@ -147,6 +155,9 @@ class Purge:
         self._connection.remove_log_listener(listen)
         return refused
 
+    async def _limit(self, milliseconds: int) -> None:
+        await self._connection.execute(f"set statement_timeout = {milliseconds}")
+
     def _whose(self) -> tuple[str, str | None, str | None]:
         return self._target.project_id, self._target.user_id, self._target.memory_id
 
@@ -164,11 +175,20 @@ class Purge:
         self, channel_id: str, after: int, until: int, work: PurgeWork
     ) -> tuple[int | None, PurgeCount]:
         for attempt in range(1, TRIES + 1):
+            patient = attempt > TRIES // 2
+            if patient:
+                await self._limit(0)
             try:
                 return await self._batch(channel_id, after, until, work)
             except (DeadlockDetectedError, LockNotAvailableError, _Moved):
                 # Somebody else came first: they are let through.
                 await asyncio.sleep(0.05 * attempt)
+            except QueryCanceledError:
+                work.cut_short()
+                await asyncio.sleep(0.05 * attempt)
+            finally:
+                if patient:
+                    await self._limit(STATEMENT_MS)
         raise StorageUnavailable("Other writers hold a channel's lock all the time; run the purge again.")
 
     async def _batch(self, channel_id: str, after: int, until: int, work: PurgeWork) -> tuple[int | None, PurgeCount]:

@@ -4,26 +4,20 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
+from integration.cli.conftest import lone_postgres
 from integration.rest.conftest import managed_house, shop
 from integration.rest.house import Borrowed
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.storage.migrate import migrate
 from memlane.usecases.ports import Embedder
-from support.postgres import fresh_database, private_server, template_database
+from support.postgres import fresh_database, template_database
 from support.service import Deployment, Service, running_service
 
-__all__ = ["managed_house", "shop"]
+__all__ = ["lone_postgres", "managed_house", "shop"]
 
 
 async def _migrate(dsn: str) -> None:
     await migrate(dsn)
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def lone_postgres() -> AsyncIterator[EmbeddedPostgres]:
-    """Do not stop it."""
-    async with private_server() as server:
-        yield server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
