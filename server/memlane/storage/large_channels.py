@@ -21,8 +21,9 @@ from memlane.usecases.ports import ScoredMemory, SpaceVector, Vector
 KNOWN_SECONDS = 30.0
 KNOWN_MAX = 1_000
 NEAREST = 200
-"""Candidates by vector: with 200 the index finds .98 and more of the exact ten (docs/recall.md)."""
-EF_SEARCH = "200"
+"""Candidates by vector."""
+EF_SEARCH = "400"
+"""How far the index is searched; docs/recall.md has what it finds of the exact ten."""
 COVERED = 300
 """Candidates by words."""
 SELECTIVE_ROWS = 3_000
