@@ -27,77 +27,78 @@ _INSTRUCTION = (
 )
 
 
-class EntailmentJudge:
-    """Two statements are the same when each entails the other.
-
-    Args:
-        url: The service's base URL, with or without ``/predict``.
-        bound: Least probability of entailment, 0 to 1, in either direction.
-        api_key: A bearer token, if the service wants one.
-        time_limit: Seconds that one question may take.
-        on_fault: Told when the judge gave no usable answer.
-
-    Raises:
-        Misconfigured: The URL or the key cannot be right.
-    """
+class _HttpJudge:
+    """What both judges share: one route, asked within a time limit."""
 
     def __init__(
         self,
-        url: str,
+        url: httpx.URL,
         *,
-        bound: float = 0.9,
         api_key: str | None = None,
-        time_limit: float = 2.0,
+        time_limit: float = 2.5,
         on_fault: Callable[[], None] | None = None,
     ) -> None:
-        self._url = _route(url, "/predict")
-        self._bound = bound
+        self._url = url
         self._time_limit = time_limit
         self._on_fault = on_fault
-        self._http = Transport(self._url, api_key=api_key, provider="judge")
+        self._http = Transport(url, api_key=api_key, provider="judge")
 
-    async def says_the_same(self, one: str, other: str) -> bool:
-        """See `Judge.says_the_same`."""
-        answer = await _asked(
-            self._http, self._url, {"inputs": [[one, other], [other, one]]}, self._time_limit, self._on_fault
-        )
-        if not isinstance(answer, list) or len(answer) != 2:  # noqa: PLR2004 - both directions
-            return False
-        return all(_entailment(row) >= self._bound for row in answer)
+    async def _ask(self, body: object) -> Any:
+        """The service's answer; None when it gives none in time."""
+        deadline = asyncio.get_running_loop().time() + self._time_limit
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._http.post(self._url, body, deadline=deadline, max_bytes=_ANSWER_BYTES)
+        except (EmbedFailed, TimeoutError):
+            if self._on_fault is not None:
+                self._on_fault()
+            return None
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._http.aclose()
 
 
-class ChatJudge:
-    """Two statements are the same when a chat model answers "yes" and nothing else.
+class EntailmentJudge(_HttpJudge):
+    """Two statements are the same when each entails the other.
 
     Args:
-        url: The service's base URL, with or without ``/v1`` or ``/v1/chat/completions``.
-        model: The model's name as the service knows it.
-        api_key: A bearer token, if the service wants one.
-        time_limit: Seconds that one question may take.
-        on_fault: Told when the judge gave no usable answer.
+        url: The service's base URL, with or without ``/predict``.
+        bound: Least probability of entailment, 0 to 1, in either direction.
+        options: ``api_key``: a bearer token, if the service wants one; ``time_limit``: seconds that one question may
+            take; ``on_fault``: told when there was no usable answer.
 
     Raises:
         Misconfigured: The URL or the key cannot be right.
     """
 
-    def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        api_key: str | None = None,
-        time_limit: float = 2.5,
-        on_fault: Callable[[], None] | None = None,
-    ) -> None:
-        self._url = _route(url, "/v1/chat/completions")
+    def __init__(self, url: str, *, bound: float = 0.9, **options: Any) -> None:
+        super().__init__(_route(url, "/predict"), **options)
+        self._bound = bound
+
+    async def says_the_same(self, one: str, other: str) -> bool:
+        """See `Judge.says_the_same`."""
+        answer = await self._ask({"inputs": [[one, other], [other, one]]})
+        if not isinstance(answer, list) or len(answer) != 2:  # noqa: PLR2004 - both directions
+            return False
+        return all(_entailment(row) >= self._bound for row in answer)
+
+
+class ChatJudge(_HttpJudge):
+    """Two statements are the same when a chat model answers "yes" and nothing else.
+
+    Args:
+        url: The service's base URL, with or without ``/v1`` or ``/v1/chat/completions``.
+        model: The model's name as the service knows it.
+        options: As of `EntailmentJudge`.
+
+    Raises:
+        Misconfigured: The URL or the key cannot be right.
+    """
+
+    def __init__(self, url: str, model: str, **options: Any) -> None:
+        super().__init__(_route(url, "/v1/chat/completions"), **options)
         self._model = model
-        self._time_limit = time_limit
-        self._on_fault = on_fault
-        self._http = Transport(self._url, api_key=api_key, provider="judge")
 
     async def says_the_same(self, one: str, other: str) -> bool:
         """See `Judge.says_the_same`."""
@@ -110,16 +111,12 @@ class ChatJudge:
                 {"role": "user", "content": orjson.dumps([one, other]).decode()},
             ],
         }
-        answer = await _asked(self._http, self._url, body, self._time_limit, self._on_fault)
+        answer = await self._ask(body)
         try:
             said = answer["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
             return False
         return isinstance(said, str) and said.strip().rstrip(".").lower() == "yes"
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
 
 
 def _route(url: str, path: str) -> httpx.URL:
@@ -131,20 +128,6 @@ def _route(url: str, path: str) -> httpx.URL:
     for ending in (path, "/v1"):
         root = root.removesuffix(ending)
     return base.copy_with(path=root + path, fragment=None)
-
-
-async def _asked(
-    http: Transport, url: httpx.URL, body: object, time_limit: float, on_fault: Callable[[], None] | None
-) -> Any:
-    """The judge's answer; None when it gives none in time."""
-    deadline = asyncio.get_running_loop().time() + time_limit
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await http.post(url, body, deadline=deadline, max_bytes=_ANSWER_BYTES)
-    except (EmbedFailed, TimeoutError):
-        if on_fault is not None:
-            on_fault()
-        return None
 
 
 def _entailment(row: Any) -> float:

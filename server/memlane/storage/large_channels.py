@@ -21,8 +21,9 @@ from memlane.usecases.ports import ScoredMemory, SpaceVector, Vector
 KNOWN_SECONDS = 30.0
 KNOWN_MAX = 1_000
 NEAREST = 200
-"""Candidates by vector: with 200 the index finds .98 and more of the exact ten (docs/recall.md)."""
-EF_SEARCH = "200"
+"""Candidates by vector."""
+EF_SEARCH = "400"
+"""How far the index is searched; docs/recall.md has what it finds of the exact ten."""
 COVERED = 300
 """Candidates by words."""
 SELECTIVE_ROWS = 3_000
@@ -45,8 +46,8 @@ class LargeChannel:
 
 
 @dataclass(frozen=True, slots=True)
-class LargeQuery:
-    """What is asked of a large channel."""
+class Search:
+    """What a recall looks for in a project."""
 
     project_id: str
     vectors: Sequence[SpaceVector]
@@ -85,36 +86,36 @@ class LargeChannels:
             self._known.popitem(last=False)
         return found
 
-    async def recall(self, channels: Sequence[LargeChannel], query: LargeQuery) -> list[ScoredMemory]:
+    async def recall(self, channels: Sequence[LargeChannel], search: Search) -> list[ScoredMemory]:
         """The best live rows of the channel by fused score; while rows move between two spaces, each in its own."""
         best: dict[str, ScoredMemory] = {}
         for channel in channels:
-            for one in await self._recall_in_space(channel, query):
+            for one in await self._recall_in_space(channel, search):
                 known = best.get(one.memory.id)
                 if known is None or known.score < one.score:
                     best[one.memory.id] = one
-        return sorted(best.values(), key=lambda one: (-one.score, one.memory.id))[: query.limit]
+        return sorted(best.values(), key=lambda one: (-one.score, one.memory.id))[: search.limit]
 
-    async def _recall_in_space(self, channel: LargeChannel, query: LargeQuery) -> list[ScoredMemory]:
-        vector = next((one.embedding for one in query.vectors if one.space_id == channel.space_id), None)
+    async def _recall_in_space(self, channel: LargeChannel, search: Search) -> list[ScoredMemory]:
+        vector = next((one.embedding for one in search.vectors if one.space_id == channel.space_id), None)
         share = channel.rows / (channel.rows + CENTERING_PRIOR)
         centre = [share * value for value in channel.centre]
         centred = None if vector is None else [value - middle for value, middle in zip(vector, centre, strict=True)]
 
-        async def search(connection: Connection) -> list[ScoredMemory]:
+        async def run(connection: Connection) -> list[ScoredMemory]:
             async with connection.transaction():
                 await connection.execute(statement("widen_near_scan"), EF_SEARCH)
                 rows = await connection.fetch(
                     statement_for_space("recall_large", channel.space_id, channel.dimensions),
-                    *(query.project_id, channel.channel_id, centred, centre),
-                    *(selective(query.terms, channel.counts), query.terms),
-                    [channel.counts.get(term) for term in query.terms],
-                    *(query.weights.dense, query.weights.lexical, query.weights.both),
-                    *(query.kind, query.min_score, query.limit, NEAREST, channel.live, UNSEEN_SHARE, COVERED),
+                    *(search.project_id, channel.channel_id, centred, centre),
+                    *(selective(search.terms, channel.counts), search.terms),
+                    [channel.counts.get(term) for term in search.terms],
+                    *(search.weights.dense, search.weights.lexical, search.weights.both),
+                    *(search.kind, search.min_score, search.limit, NEAREST, channel.live, UNSEEN_SHARE, COVERED),
                 )
             return [ScoredMemory(memory_of(row), row["score"]) for row in rows]
 
-        return await self._pool.read(search)
+        return await self._pool.read(run)
 
     async def similar(
         self, channel: LargeChannel, project_id: str, kind: Kind, embedding: Vector, at_least: float,

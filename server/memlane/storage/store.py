@@ -13,7 +13,7 @@ from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, FusionWeights
 from memlane.domain.spaces import EmbeddingSpace
 from memlane.observability import metrics
 from memlane.storage.channel_write import LockedChannel, LostRaceForKey
-from memlane.storage.large_channels import LargeChannels, LargeQuery
+from memlane.storage.large_channels import LargeChannels, Search
 from memlane.storage.pool import TRIES, Connection, Pool
 from memlane.storage.records import head_of, key_of, memory_of, recall_page_of, stored_of
 from memlane.storage.statements import statement
@@ -245,38 +245,25 @@ class PostgresStore:
     ) -> RecallPage:
         """See `Store.recall`. A large project channel is searched by its index, beside the user's own rows."""
         large = await self._large.of(project_id) if "project" in scopes else ()
+        search = Search(project_id, vectors, terms, weights, kind, min_score, limit)
         if not large:
-            return await self._recall_exactly(
-                project_id, user_id, scopes, vectors, terms, weights, kind, min_score, limit
-            )
-        query = LargeQuery(project_id, vectors, terms, weights, kind, min_score, limit)
-        found = await self._large.recall(large, query)
+            return await self._recall_exactly(user_id, scopes, search)
+        found = await self._large.recall(large, search)
         if "user" in scopes:
-            own = await self._recall_exactly(
-                project_id, user_id, ["user"], vectors, terms, weights, kind, min_score, limit
-            )
+            own = await self._recall_exactly(user_id, ["user"], search)
             found = sorted([*found, *own.found], key=lambda one: (-one.score, one.memory.id))[:limit]
         return RecallPage(found)
 
-    async def _recall_exactly(
-        self,
-        project_id: str,
-        user_id: str,
-        scopes: Sequence[Scope],
-        vectors: Sequence[SpaceVector],
-        terms: Sequence[str],
-        weights: FusionWeights,
-        kind: Kind | None,
-        min_score: float,
-        limit: int,
-    ) -> RecallPage:
-        present, earlier = (*vectors, None, None)[:2]
+    async def _recall_exactly(self, user_id: str, scopes: Sequence[Scope], search: Search) -> RecallPage:
+        present, earlier = (*search.vectors, None, None)[:2]
+        weights = search.weights
         rows = await self._pool.read(
             lambda connection: connection.fetch(
                 statement("recall"),
-                *(project_id, user_id, scopes),
+                *(search.project_id, user_id, scopes),
                 *((None, None) if present is None else (present.space_id, present.embedding)),
-                *(terms, weights.dense, weights.lexical, CENTERING_PRIOR, kind, min_score, limit, UNSEEN_SHARE),
+                *(search.terms, weights.dense, weights.lexical, CENTERING_PRIOR),
+                *(search.kind, search.min_score, search.limit, UNSEEN_SHARE),
                 *((None, None) if earlier is None else (earlier.space_id, earlier.embedding)),
                 weights.both,
             )

@@ -152,9 +152,10 @@ select v.extversion as version,
   from pg_extension v where v.extname = 'vector';
 
 -- name: create_near_index
--- Outside any transaction; it does not hold up writes.
+-- Outside any transaction; it does not hold up writes. With pgvector's own 16 and 64 one of two indexes over 200,000
+-- rows in tight clusters found less than .98 of the exact ten.
 create index concurrently if not exists memories_near_0 on memories
- using hnsw ((embedding::halfvec(384)) halfvec_cosine_ops)
+ using hnsw ((embedding::halfvec(384)) halfvec_cosine_ops) with (m = 24, ef_construction = 128)
  where space_id = 0 and scope = 'project' and retired_at is null;
 
 -- name: drop_near_index
