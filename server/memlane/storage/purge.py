@@ -29,7 +29,15 @@ STATEMENT_MS = 50
 TRIES = 20
 """Tries of one batch that lost its lock to a writer or took too long; from half of them on it may take its time."""
 PAGE = 1_000
-TABLES = ("memories", "memory_revisions", "memory_recalls", "idempotency_keys", "channels", "write_ledger")
+TABLES = (
+    "memories",
+    "memory_revisions",
+    "memory_recalls",
+    "idempotency_keys",
+    "channels",
+    "channel_statistics",
+    "write_ledger",
+)
 """What a purge writes to. `write_ledger` only grows: it is in here for its visibility map alone."""
 
 

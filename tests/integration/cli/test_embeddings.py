@@ -16,6 +16,14 @@ async def test_the_commands_list_activate_and_reembed(lone_deployment: Deploymen
             "with old as (insert into embedding_spaces (provider, model, dimensions) values ('openai', 'old', 384) "
             "returning id) update memories set space_id = old.id from old"
         )
+        # A purged row has no vector to move, and stays as it is.
+        erased = await service.save(me, "Was erased.")
+        await service.deployment.execute(
+            "update memories set content = '', terms = '{}', absorb_key = null, embedding = null, wording_salt = null, "
+            "retired_at = now(), purged_at = now(), "
+            "space_id = (select min(space_id) from memories where id <> $1::uuid) where id = $1::uuid",
+            erased["id"],
+        )
         environment = service.deployment.environment()
         early = await memlane("embeddings", "reembed", env=environment)
         assert early.code == 78

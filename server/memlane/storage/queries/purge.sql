@@ -73,6 +73,9 @@ with gone as materialized (
     delete from memory_revisions where project_id = $1 and memory_id = any($3::uuid[]) returning 1
 ), recalls as (
     delete from memory_recalls where project_id = $1 and memory_id = any($3::uuid[]) returning 1
+), statistics as (
+    -- They name the channel's frequent words; the worker counts them anew.
+    delete from channel_statistics where project_id = $1 and channel_id = $2::uuid
 )
 select (select count(*) from emptied) as memories, (select count(*) from revisions) as revisions,
        (select count(*) from recalls) as recall_marks;

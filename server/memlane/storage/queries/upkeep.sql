@@ -41,9 +41,9 @@ update embedding_spaces
  where id = $1 or activated_at is not null;
 
 -- name: count_foreign_rows
--- Rows that are not of the space yet.
+-- Rows that are not of the space yet; a purged one has no vector and stays where it is.
 -- $1 space
-select count(*) from memories where space_id <> $1;
+select count(*) from memories where space_id <> $1 and purged_at is null;
 
 -- name: count_project_rows
 -- Rows of the project scope, counted no further than the limit.
@@ -56,7 +56,7 @@ select count(*) from (select 1 from memories where scope = 'project' limit $1) c
 select m.project_id::text, m.id::text, m.content, m.seq
   from embedding_spaces s
  cross join lateral (select project_id, id, content, seq from memories
-                      where space_id = s.id order by project_id, id limit $2) m
+                      where space_id = s.id and purged_at is null order by project_id, id limit $2) m
  where s.id <> $1
  limit $2;
 
