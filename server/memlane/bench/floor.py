@@ -4,7 +4,8 @@ What the service makes of a text beside its vector (absorb key, terms, hashes) i
 starts: the floor is what cannot be left out, not what another program would also have to do.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,9 +19,11 @@ from memlane.bench.rounds import Action, Job, Round, closed_loop
 from memlane.domain.canonical import CANONICAL_VERSION, absorb_key
 from memlane.domain.ledger import CHAIN_START, wording_sha256
 from memlane.domain.memory import Kind
+from memlane.domain.queries import mean_vector, near_spellings, respelled, without_names
 from memlane.domain.scoring import CENTERING_PRIOR, UNSEEN_SHARE, fusion_weights
 from memlane.domain.terms import TERMS_VERSION, index_terms, query_terms
 from memlane.embedding.local import LocalEmbedder
+from memlane.storage.records import recall_page_of
 from memlane.storage.statements import statement
 from memlane.storage.store import SIMILAR_MAX
 from memlane.usecases.list_memories import LIST_MAX
@@ -98,15 +101,28 @@ class Floor:
             raise BenchFailed(f"the list of {request.user} is empty")
 
     async def _recall(self, request: _Request) -> None:
-        embedding = await self._embedder.embed_query(request.text)
-        weights = fusion_weights(has_vector=True, has_terms=bool(request.terms))
-        await self._pool.fetch(
-            statement("recall"),
-            *(self._deployment.project_id, request.user, _SCOPES),
-            *(self._deployment.space_id, embedding, request.terms),
-            *(weights.dense, weights.lexical, CENTERING_PRIOR, None, 0.0, RECALL_DEFAULT, UNSEEN_SHARE),
-            *(None, None, weights.both),
-        )
+        nameless = without_names(request.text)
+        asked = [request.text] if nameless is None else [request.text, nameless]
+        embedding = mean_vector(await asyncio.gather(*(self._embedder.embed_query(text) for text in asked)))
+        whose = (self._deployment.project_id, request.user, _SCOPES)
+
+        async def find(terms: Sequence[str]) -> Sequence[asyncpg.Record]:
+            weights = fusion_weights(has_vector=True, has_terms=bool(terms))
+            return await self._pool.fetch(
+                statement("recall"),
+                *whose,
+                *(self._deployment.space_id, embedding, terms),
+                *(weights.dense, weights.lexical, CENTERING_PRIOR, None, 0.0, RECALL_DEFAULT, UNSEEN_SHARE),
+                *(None, None, weights.both),
+            )
+
+        spellings = near_spellings(recall_page_of(await find(request.terms)).unseen)
+        if not spellings:
+            return
+        every = sorted({spelling for some in spellings.values() for spelling in some})
+        rows = await self._pool.fetch(statement("find_known_terms"), *whose, every)
+        if rows:
+            await find(respelled(request.terms, spellings, {row["term"]: row["df"] for row in rows}))
 
     async def _save(self, request: _Request) -> None:
         there = self._deployment
