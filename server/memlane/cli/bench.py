@@ -11,13 +11,13 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from memlane import __version__
 from memlane.bench.deployment import Deployment, Seed, api_process, prepare
 from memlane.bench.report import Comparison, as_json, as_table, compare
 from memlane.bench.rounds import ACTIONS, Action, Job, Round
 from memlane.bench.workers import Worker, worker
+from memlane.cli.progress import progress
 from memlane.embedded.postgres import DEFAULT_VERSION, EmbeddedPostgres
 
 
@@ -81,7 +81,7 @@ def _run(plan: Plan, folder: Path, console: Console) -> list[Comparison]:
     try:
         with console.status("Starting Postgres…"):
             asyncio.run(postgres.start())
-        with _progress(console) as bar:
+        with progress(console) as bar:
             task = bar.add_task("memories", total=plan.seed.memories)
             deployment = asyncio.run(
                 prepare(postgres.dsn(), plan.seed, on_memories=lambda count: bar.advance(task, count))
@@ -97,7 +97,7 @@ def _measure(plan: Plan, deployment: Deployment, folder: Path, console: Console)
         api_process(deployment, folder / "api.log"),
         worker("floor", deployment) as floor,
         worker("service", deployment) as service,
-        _progress(console) as bar,
+        progress(console) as bar,
     ):
         task = bar.add_task("rounds", total=plan.all_rounds)
         turns = _Turns(floor, service, plan.seed.memories)
@@ -146,8 +146,3 @@ def _about(plan: Plan) -> dict[str, object]:
         "rounds": plan.rounds,
         "requests_of_a_round": {str(clients): count for clients, count in plan.requests.items()},
     }
-
-
-def _progress(console: Console) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from memlane.bench.deployment import HOST, BenchFailed, Deployment, Seed, api_process, prepare
 from memlane.bench.recall_data import DataSet, load
 from memlane.bench.recall_rankings import RIVALS, VARIANTS, Method
 from memlane.bench.recall_run import Measured, ServiceUnderTest, measure
+from memlane.cli.progress import progress
 from memlane.embedded.postgres import EmbeddedPostgres
 
 
@@ -76,10 +76,9 @@ async def _measure(
     deployment: Deployment, sets: list[DataSet], rivals: dict[str, Method], console: Console, *, slips: bool
 ) -> list[Measured]:
     service = ServiceUnderTest(f"http://{HOST}:{deployment.port}", deployment.key)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     measured = []
     try:
-        with Progress(*columns, console=console, transient=True) as bar:
+        with progress(console) as bar:
             for data in sets:
                 steps = sum(map(len, data.memories.values())) + len(data.questions)
                 task = bar.add_task(data.name, total=steps)

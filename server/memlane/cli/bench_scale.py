@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from memlane.bench.scale import Measured, measure
+from memlane.cli.progress import progress
 from memlane.embedded.postgres import EmbeddedPostgres
 
 
@@ -30,10 +30,9 @@ def bench_scale(rows: int, small: int, queries: int, plans: bool, as_json: bool)
     console = Console(stderr=True)
     folder = Path(tempfile.mkdtemp(prefix="memlane-bench-"))
     postgres = EmbeddedPostgres(folder / "postgres")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         asyncio.run(postgres.start())
-        with Progress(*columns, console=console, transient=True) as bar:
+        with progress(console) as bar:
             task = bar.add_task("rows", total=rows + small)
             measured = asyncio.run(
                 measure(postgres.dsn(), rows, small, queries, lambda count: bar.advance(task, count))

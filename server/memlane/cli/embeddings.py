@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from memlane.cli.migrate import database_url_from
 from memlane.cli.operator import T
+from memlane.cli.progress import progress
 from memlane.config import load_settings
 from memlane.embedding.configured import make_embedder
 from memlane.storage.near_index import build_near_index
@@ -78,8 +78,7 @@ def reembed_command() -> None:
         upkeep = PostgresUpkeep(pool)
         space_id = await upkeep.ensure_space(embedder.space)
         total = await upkeep.count_foreign(space_id)
-        columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
+        with progress(transient=False) as bar:
             task = bar.add_task("rows", total=total)
             uncounted = 0
 

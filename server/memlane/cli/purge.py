@@ -11,13 +11,12 @@ from uuid import UUID
 import click
 import orjson
 from asyncpg.exceptions import InterfaceError, PostgresError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from uuid_utils import uuid7
 
 from memlane.cli.keys import slug_option
 from memlane.cli.migrate import database_url_from
 from memlane.cli.operator import operator_of, project_named
+from memlane.cli.progress import progress
 from memlane.domain.caller import Caller
 from memlane.domain.errors import StorageUnavailable
 from memlane.storage.pool import Pool, PoolLimits
@@ -115,8 +114,7 @@ async def _work(purge: Purge, operator: Caller | None) -> dict[str, Any]:
     before = await purge.survey()
     if operator is None:
         return {"dryRun": True, "found": _camel(asdict(before)), "notReached": NOT_REACHED}
-    columns = (TextColumn("erasing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress() as bar:
         task = bar.add_task("erasing", total=before.memories)
         done = await purge.run(operator, lambda count: bar.update(task, advance=count))
     refused = await purge.vacuum()
