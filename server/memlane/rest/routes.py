@@ -156,7 +156,7 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             "Bring a retired memory back, unless a live one says the same.",
             "Memories",
             {200: models.WrittenMemory},
-            (400, 401, 403, 404, 409, 503),
+            (400, 401, 403, 404, 409, 429, 503),
             idempotent_by_key=True,
         ),
         RouteSpec(

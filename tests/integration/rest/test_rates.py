@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from integration.mcp.house import mcp_client
 from integration.rest.house import Borrowed, Shop, error_of
+from integration.rest.routes import GUARDED
 from memlane.domain.lane import LaneMode
 from memlane.observability.metrics import REGISTRY
 from memlane.usecases.ports import Embedder
@@ -84,3 +85,10 @@ async def test_the_rate_is_told_before_lane_and_grant_and_body(strict: Shop) -> 
 async def test_a_service_without_limits_never_says_429(shop: Shop, me: dict[str, Any]) -> None:
     answers = [(await shop.client.get("/api/memories?limit=1", headers=me)).status_code for _ in range(120)]
     assert set(answers) == {200}
+
+
+async def test_the_reference_names_429_for_every_route_that_is_charged(shop: Shop) -> None:
+    paths = (await shop.client.get("/api/openapi.json")).json()["paths"]
+    assert [
+        f"{method} {path}" for method, path in GUARDED if "429" not in paths[path][method.lower()]["responses"]
+    ] == []
