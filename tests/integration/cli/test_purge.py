@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -223,31 +224,60 @@ async def _fill(deployment: Deployment, service: Service, rows: int) -> None:
     await deployment.execute("update channels set seq = seq + $1, live_rows = live_rows + $1 * 9 / 10", rows)
 
 
+@dataclass
+class Watch:
+    """Takes a channel's lock again and again, as writers do, and notes how long that takes, in seconds.
+
+    Beside it, what the machine itself takes: of the processors (how late a nap ends), and of the disk, for which each
+    commit waits.
+    """
+
+    dsn: str
+    file: Path
+    waits: list[float] = field(default_factory=list)
+    delays: list[float] = field(default_factory=list)
+    flushes: list[float] = field(default_factory=list)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def forget(self) -> None:
+        for measured in (self.waits, self.delays, self.flushes):
+            measured.clear()
+
+    async def write(self) -> None:
+        connection = await asyncpg.connect(self.dsn, timeout=5)
+        try:
+            while not self.stop.is_set():
+                began = time.monotonic()
+                await connection.fetch("select seq from channels where user_id = 'ada' for no key update")
+                self.waits.append(time.monotonic() - began)
+                began = time.monotonic()
+                await asyncio.sleep(0.005)
+                self.delays.append(time.monotonic() - began - 0.005)
+        finally:
+            await connection.close()
+
+    async def flush(self) -> None:
+        while not self.stop.is_set():
+            self.flushes.append(await asyncio.to_thread(self._flushed))
+            await asyncio.sleep(0.05)
+
+    def _flushed(self) -> float:
+        began = time.monotonic()
+        with self.file.open("wb") as file:
+            file.write(b"x" * 8192)
+            file.flush()
+            os.fsync(file.fileno())
+        return time.monotonic() - began
+
+
 async def test_fifty_thousand_rows_go_while_writers_never_wait_long_and_a_killed_run_is_resumed(
-    lone_deployment: Deployment, service: Service, redis: RedisServer
+    lone_deployment: Deployment, service: Service, redis: RedisServer, tmp_path: Path
 ) -> None:
     rows = 50_000
     await _fill(lone_deployment, service, rows)
     env = {"DATABASE_URL": lone_deployment.dsn}
-    waits: list[float] = []
-    delays: list[float] = []
-
-    async def write(stop: asyncio.Event) -> None:
-        """Takes the channel's lock again and again, as writers do, and notes how long that took."""
-        connection = await asyncpg.connect(lone_deployment.dsn, timeout=5)
-        try:
-            while not stop.is_set():
-                began = time.monotonic()
-                await connection.fetch("select seq from channels where user_id = 'ada' for no key update")
-                waits.append(time.monotonic() - began)
-                began = time.monotonic()
-                await asyncio.sleep(0.005)
-                delays.append(time.monotonic() - began)
-        finally:
-            await connection.close()
-
-    stop = asyncio.Event()
-    writer = asyncio.ensure_future(write(stop))
+    watch = Watch(lone_deployment.dsn, tmp_path / "probe")
+    watching = asyncio.gather(watch.write(), watch.flush())
     first = await started("purge", "user", "ada", "--project", "shop", "--yes", env=env)
     counted = "select count(*) from memories where purged_at is not null"
     while (await lone_deployment.fetch(counted))[0][0] < 5_000:
@@ -258,22 +288,20 @@ async def test_fifty_thousand_rows_go_while_writers_never_wait_long_and_a_killed
     done = (await lone_deployment.fetch(counted))[0][0]
     assert 5_000 <= done < rows
 
-    waits.clear()
+    watch.forget()
     second = await started("purge", "user", "ada", "--project", "shop", "--yes", env=env)
     async with asyncio.timeout(240):
         out, _ = await second.communicate()
-    stop.set()
-    await writer
+    watch.stop.set()
+    await watching
     receipt = json.loads(out)
     assert receipt["erased"]["memories"] == rows + 1 - done
     assert (receipt["tombstones"], receipt["writtenMeanwhile"]) == (rows + 1, 0)
     assert await places_of(lone_deployment, redis, NEEDLE) == []
-    waits.sort()
     assert receipt["batches"] >= (rows - done) / 200, "no batch is large"
-    assert waits[int(len(waits) * 0.99)] < 0.1
-    # On a busy machine everybody waits now and then, this test too, and that is no lock.
-    quiet = max(delays) < 0.02 and os.getloadavg()[0] < (os.cpu_count() or 1) + 1
-    longest = 0.1 if quiet else 1.0
-    assert receipt["longestLockMs"] / 1000 < longest
-    assert waits[-1] < longest
+    assert sorted(watch.waits)[int(len(watch.waits) * 0.99)] < 0.1
+    # What the machine itself took from this very test, of its processors and its disk, is no lock.
+    stood_still = max(watch.delays) + max(watch.flushes)
+    assert receipt["longestLockMs"] / 1000 < 0.1 + stood_still
+    assert max(watch.waits) < 0.1 + stood_still
     assert (await lone_deployment.fetch("select live_rows from channels where user_id = 'ada'"))[0][0] == 0
