@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from starlette.applications import Starlette
-from starlette.routing import BaseRoute, WebSocketRoute
+from starlette.routing import BaseRoute, Router, WebSocketRoute
 
 from memlane.auth.join_tokens import JoinTokens, parse_join_secrets
 from memlane.auth.license_entitlements import LicenseEntitlements
@@ -318,7 +317,7 @@ async def start_process(process: Process) -> None:
     await process.start()
 
 
-def application(process: Process, start: Callable[[Process], Awaitable[None]] = start_process) -> Starlette:
+def application(process: Process, start: Callable[[Process], Awaitable[None]] = start_process) -> Router:
     """The ASGI application of a process.
 
     Args:
@@ -327,7 +326,7 @@ def application(process: Process, start: Callable[[Process], Awaitable[None]] = 
     """
 
     @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[Mapping[str, object]]:
+    async def lifespan(_app: Router) -> AsyncIterator[Mapping[str, object]]:
         async with AsyncExitStack() as stack:
             for context in process.contexts:
                 await stack.enter_async_context(context())
@@ -338,4 +337,4 @@ def application(process: Process, start: Callable[[Process], Awaitable[None]] = 
                 async with asyncio.timeout(STOP_SECONDS):
                     await process.stop()
 
-    return Starlette(routes=process.routes, lifespan=lifespan)
+    return Router(routes=process.routes, lifespan=lifespan)

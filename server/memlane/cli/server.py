@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import uvicorn
 import uvloop
 from prometheus_client import start_http_server
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from memlane.domain.errors import Misconfigured
 from memlane.observability import metrics
@@ -118,7 +118,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 async def serve(
-    app: Starlette,
+    app: ASGIApp,
     bound: socket.socket,
     *,
     on_ready: Callable[[], Awaitable[None]] | None = None,
@@ -135,7 +135,7 @@ async def serve(
 
 
 def server_of(
-    app: Starlette,
+    app: ASGIApp,
     on_ready: Callable[[], Awaitable[None]] | None = None,
     drain: Callable[[], Awaitable[None]] | None = None,
 ) -> Server:

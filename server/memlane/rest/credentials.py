@@ -21,6 +21,7 @@ SOURCE_MAX = 64 + len(":") + PROVENANCE_MAX
 """Longest ``<type>:<id>``, in characters."""
 HEADER_NAMES = ("X-Memlane-Run", "X-Memlane-Source", "X-Memlane-Triggered-By")
 META_NAMES = ("memlane/run", "memlane/source", "memlane/triggeredBy")
+_READ = {name.lower().encode(): name for name in (USER_HEADER, GRANT_HEADER, *HEADER_NAMES)}
 _UNSTORABLE = re.compile(r"[\0\ud800-\udfff]")
 _SOURCE = re.compile(r"([\w.-]{1,64}):(\S.{0,255})")
 
@@ -55,31 +56,38 @@ async def caller_of(request: Request, gate: Gate, *, user_optional: bool = False
     """
     key = await key_of(request, gate)
     await gate.require_memory(key)
-    named = USER_HEADER in request.headers
-    user_id = "" if user_optional and not named else _user_id(request)
+    sent = _sent(request)
+    users, grants = sent[USER_HEADER], sent[GRANT_HEADER]
+    user_id = "" if user_optional and not users else _user_id(users)
     grant = key.grant
-    sent = request.headers.getlist(GRANT_HEADER)
-    if len(sent) > 1:
+    if len(grants) > 1:
         raise _bad_header(GRANT_HEADER, "is given twice")
-    if sent:
-        grant = grant.narrowed_by(parse_grant_header(sent[0]))
+    if grants:
+        grant = grant.narrowed_by(parse_grant_header(grants[0]))
     if not user_id and grant.user is not Access.NONE:
-        _user_id(request)
+        _user_id(users)
     caller = Caller(
         key=key,
         user_id=user_id,
         grant=grant,
         request_id=request.state.request_id,
-        provenance=_provenance(
-            {name: None if name not in request.headers else header_text(request.headers[name]) for name in HEADER_NAMES}
-        ),
+        provenance=_provenance({name: header_text(sent[name][0]) if sent[name] else None for name in HEADER_NAMES}),
     )
     await gate.require_rate(caller, writes=writes)
     return caller
 
 
-def _user_id(request: Request) -> str:
-    values = request.headers.getlist(USER_HEADER)
+def _sent(request: Request) -> dict[str, list[str]]:
+    """The values of each header of the tuple, in one pass: `request.headers` takes one for each look-up."""
+    sent: dict[str, list[str]] = {name: [] for name in _READ.values()}
+    for raw, value in request.scope["headers"]:
+        name = _READ.get(raw)
+        if name is not None:
+            sent[name].append(value.decode("latin-1"))
+    return sent
+
+
+def _user_id(values: list[str]) -> str:
     if len(values) > 1:
         raise _bad_header(USER_HEADER, "is given twice")
     text = header_text(values[0]).strip() if values else ""

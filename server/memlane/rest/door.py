@@ -5,8 +5,8 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from uuid import uuid4
 
+import uuid_utils
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -126,6 +126,8 @@ async def _answer(
     response.headers[REQUEST_ID_HEADER] = request_id
     try:
         await response(scope, receive, send)
+        # The loop sends what was written at the end of its turn: the answer goes out before it is counted and logged.
+        await asyncio.sleep(0)
     finally:
         seconds = time.perf_counter() - began
         current.set_attribute("http.response.status_code", response.status_code)
@@ -149,7 +151,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS"
 
 def _request_id(request: HTTPConnection) -> str:
     sent = request.headers.get(REQUEST_ID_HEADER, "")
-    return sent if _REQUEST_ID.fullmatch(sent) else uuid4().hex
+    return sent if _REQUEST_ID.fullmatch(sent) else uuid_utils.uuid4().hex
 
 
 def _where(fault: Exception) -> dict[str, object]:

@@ -6,8 +6,8 @@ all is answered in the contract's form too.
 
 import asyncio
 from typing import Any
-from uuid import uuid4
 
+import uuid_utils
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from memlane.domain.errors import FieldFault, ValidationFailed
@@ -43,12 +43,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Count what belongs to a head that is not complete."""
-        if self._in_head and self._patience is None:
-            self._wait_for_head()
         self._ended = False
         super().data_received(data)
         # Where a request has ended within these bytes, most of them were its own.
         if self._in_head and not self._ended and not self.transport.is_closing():
+            if self._patience is None:
+                self._wait_for_head()
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 self.refuse(431, f"The request's head is over {HEAD_BYTES_MAX // 1024} KiB.")
@@ -71,7 +71,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int, message: str) -> None:
         """Answer in the contract's form and close; for requests that never reach a route."""
-        request_id = uuid4().hex
+        request_id = uuid_utils.uuid4().hex
         body = error_response(ValidationFailed(message, [FieldFault("", message)]), request_id).body
         head = (
             f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/json\r\n"

@@ -87,7 +87,7 @@ def parse_query(request: Request, model: type[M]) -> M:
         ValidationFailed: An unknown parameter, one that is given twice, or a bad value.
     """
     values: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
+    for name, value in () if not raw_query(request) else request.query_params.multi_items():
         if name in values:
             raise ValidationFailed("The query is not valid.", [FieldFault(_shown(name), "is given twice")])
         values[name] = value

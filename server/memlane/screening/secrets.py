@@ -1,5 +1,6 @@
 """Implements `usecases.ports.SecretScanner`."""
 
+import re
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from detect_secrets.plugins.gitlab_token import GitLabTokenDetector
 from detect_secrets.plugins.ibm_cloud_iam import IbmCloudIamDetector
 from detect_secrets.plugins.ibm_cos_hmac import IbmCosHmacDetector
 from detect_secrets.plugins.jwt import JwtTokenDetector
-from detect_secrets.plugins.keyword import KeywordDetector
+from detect_secrets.plugins.keyword import DENYLIST, KeywordDetector
 from detect_secrets.plugins.mailchimp import MailchimpDetector
 from detect_secrets.plugins.npm import NpmDetector
 from detect_secrets.plugins.openai import OpenAIDetector
@@ -29,6 +30,9 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 
 from memlane.screening.detectors import MorePrivateKeys, RandomRuns, SaidPassword, VendorTokenDetector
+
+_KEYWORD = re.compile("|".join(DENYLIST), re.IGNORECASE)
+"""One of these stands in all that the library's keyword detector finds; to look for them is five times as quick."""
 
 
 class _Detector(Protocol):
@@ -78,6 +82,8 @@ class DetectSecrets:
         for detector in self._detectors:
             # Its expression takes time in the square of a text of slashes; it needs this word anyway.
             if isinstance(detector, NpmDetector) and "_authToken" not in text:
+                continue
+            if isinstance(detector, KeywordDetector) and _KEYWORD.search(text) is None:
                 continue
             if next(iter(detector.analyze_string(text)), None) is not None:
                 return detector.secret_type

@@ -110,6 +110,7 @@ class Pool:
         if self._pool is None:
             return
         pool, self._pool = self._pool, None
+        _count(None)
         try:
             await asyncio.wait_for(pool.close(), timeout=2.0)
         except (TimeoutError, *_LOST_CONNECTION):
@@ -131,6 +132,7 @@ class Pool:
                         reset=_keep_session,
                         init=None if self._limits.behind_pooler else _limit_session,
                     )
+                    _count(self._pool)
         return self._pool
 
     @asynccontextmanager
@@ -149,9 +151,6 @@ class Pool:
             except ValueError:
                 # Not chained: the driver's message quotes the connection string.
                 raise Misconfigured(_NO_CONNECTION_STRING) from None
-            size = pool.get_size()
-            metrics.POOL_IN_USE.set(size - pool.get_idle_size())
-            metrics.POOL_SIZE.set(size)
             try:
                 yield lent
             except asyncio.CancelledError:
@@ -255,6 +254,12 @@ def refusal_of_connection(fault: BaseException | None) -> Misconfigured | None:
     if isinstance(fault, InvalidCatalogNameError):
         return Misconfigured("the database server has no database of that name: check DATABASE_URL")
     return None
+
+
+def _count(pool: _Pool | None) -> None:
+    """Let the metrics count this pool's connections when they are asked for."""
+    metrics.POOL_SIZE.set_function(lambda: 0 if pool is None else pool.get_size())
+    metrics.POOL_IN_USE.set_function(lambda: 0 if pool is None else pool.get_size() - pool.get_idle_size())
 
 
 async def _acquired(pool: _Pool) -> "PoolConnectionProxy[asyncpg.Record]":

@@ -1,6 +1,6 @@
 """Rows of the database as the objects of the domain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memlane.domain.caller import KeyRecord
@@ -13,8 +13,8 @@ from memlane.usecases.ports import ChannelHead, RecallPage, ScoredMemory, Stored
 class _Unfrozen:
     """A memory under construction, with the slots of one.
 
-    Measured for a row, look-ups included: 0.6 us this way, 2.4 us through the `__init__` of a frozen dataclass. A
-    list has up to 2,000 rows.
+    Measured for a row of a list: 0.2 us this way (with the columns taken by name 0.4), 2.4 us through the `__init__`
+    of a frozen dataclass. A list has up to 2,000 rows.
     """
 
     __slots__ = Memory.__slots__
@@ -35,6 +35,28 @@ def memory_of(row: Any) -> Memory:
     memory.__class__ = Memory
     finished: Memory = memory
     return finished
+
+
+def memories_of(rows: Iterable[Any]) -> list[Memory]:
+    """Rows that begin with the columns of a memory, in the order in which `memory_of` takes them."""
+    memories: list[Any] = []
+    for row in rows:
+        memory: Any = _Unfrozen()
+        (
+            memory.id,
+            memory.kind,
+            memory.scope,
+            memory.content,
+            threads,
+            memory.created_at,
+            memory.updated_at,
+            memory.invalidated_at,
+            memory.recalled_at,
+        ) = row[:9]
+        memory.source_thread_ids = tuple(threads)
+        memory.__class__ = Memory
+        memories.append(memory)
+    return memories
 
 
 def stored_of(row: Any) -> StoredMemory:

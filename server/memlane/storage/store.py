@@ -15,7 +15,7 @@ from memlane.observability import metrics
 from memlane.storage.channel_write import LockedChannel, LostRaceForKey
 from memlane.storage.large_channels import LargeChannels, Search
 from memlane.storage.pool import TRIES, Connection, Pool
-from memlane.storage.records import head_of, key_of, memory_of, recall_page_of, stored_of
+from memlane.storage.records import head_of, key_of, memories_of, memory_of, recall_page_of, stored_of
 from memlane.storage.statements import statement
 from memlane.usecases.ports import (
     Candidate,
@@ -225,7 +225,7 @@ class PostgresStore:
                 heads = [row for row in rows[: len(scopes)] if row["is_head"]]
             return (
                 tuple(head_of(row, id_column="channel_id", scope_column="channel_scope") for row in heads),
-                [memory_of(row) for row in rows[len(heads) :]],
+                memories_of(rows[len(heads) :]),
             )
 
         return await self._pool.read(snapshot)

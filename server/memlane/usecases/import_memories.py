@@ -9,7 +9,7 @@ from memlane.domain.memory import Draft, united_threads
 from memlane.usecases.access import require_some
 from memlane.usecases.ports import ChannelWrite, Services, Wording
 from memlane.usecases.saving import channel_of
-from memlane.usecases.wording import derive_wordings
+from memlane.usecases.wording import embed_drafts, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,9 @@ async def import_memories(services: Services, operator: Caller, memories: Sequen
         # The absorb key of a text can depend on the user that it belongs to.
         caller = Caller(operator.key, user_id, operator.grant, operator.request_id, operator.provenance)
         if mine:
-            wordings = await derive_wordings(services, caller, [memory.draft for memory in mine])
-            for memory, wording in zip(mine, wordings, strict=True):
+            texts = await embed_drafts(services, caller, [memory.draft for memory in mine])
+            for memory, embedded in zip(mine, texts, strict=True):
+                wording = word(caller, memory.draft, embedded, services.clock.now())
                 count = count.plus(await _import_one(services, caller, memory, wording))
     return count
 

@@ -6,9 +6,9 @@ from memlane.observability import metrics
 from memlane.usecases.access import require_scope
 from memlane.usecases.idempotency import first_answer, write_once
 from memlane.usecases.judging import Patience, prove, still_proven
-from memlane.usecases.ports import ChannelWrite, Idempotency, Services, Wording
-from memlane.usecases.saving import channel_of, close_neighbours, store_or_absorb
-from memlane.usecases.wording import derive_wordings
+from memlane.usecases.ports import ChannelWrite, EmbeddedText, Idempotency, Services
+from memlane.usecases.saving import channel_of, store_or_absorb, word_beside_neighbours
+from memlane.usecases.wording import embed_drafts
 
 
 async def remember(
@@ -27,21 +27,21 @@ async def remember(
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered
-    (wording,) = await derive_wordings(services, caller, [draft])
-    return await save_wording(services, caller, draft, wording, idempotency)
+    (embedded,) = await embed_drafts(services, caller, [draft])
+    return await save_embedded(services, caller, draft, embedded, idempotency)
 
 
-async def save_wording(
+async def save_embedded(
     services: Services,
     caller: Caller,
     draft: Draft,
-    wording: Wording,
+    embedded: EmbeddedText,
     idempotency: Idempotency | None = None,
     patience: Patience | None = None,
 ) -> WriteOutcome:
-    """Save a draft whose wording is derived already. Raises as `remember`."""
+    """Save a draft that is embedded already. Raises as `remember`."""
     channel = channel_of(caller, draft.scope)
-    similar = await close_neighbours(services, channel, draft, wording)
+    wording, similar = await word_beside_neighbours(services, caller, channel, draft, embedded)
     proven = await prove(services, channel, draft, wording, patience or Patience())
 
     async def act(write: ChannelWrite) -> WriteOutcome:

@@ -11,9 +11,9 @@ from memlane.usecases.access import require_scope
 from memlane.usecases.idempotency import first_answer
 from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
 from memlane.usecases.ports import Idempotency, Services
-from memlane.usecases.remember import save_wording
+from memlane.usecases.remember import save_embedded
 from memlane.usecases.screening import refuse_secrets
-from memlane.usecases.wording import derive_wordings
+from memlane.usecases.wording import embed_drafts
 
 CHUNK = 16
 """Texts that are embedded in one call: each call has the embedder's whole time limit."""
@@ -69,13 +69,13 @@ async def _remember_chunk(
     services: Services, caller: Caller, chunk: Sequence[tuple[Draft, Idempotency | None]], patience: Patience
 ) -> list[WriteOutcome | MemlaneError]:
     try:
-        wordings = await derive_wordings(services, caller, [draft for draft, _ in chunk], screened=True)
+        texts = await embed_drafts(services, caller, [draft for draft, _ in chunk], screened=True)
     except Unavailable as fault:
         return [fault] * len(chunk)
     outcomes: list[WriteOutcome | MemlaneError] = []
-    for (draft, idempotency), wording in zip(chunk, wordings, strict=True):
+    for (draft, idempotency), embedded in zip(chunk, texts, strict=True):
         try:
-            outcomes.append(await save_wording(services, caller, draft, wording, idempotency, patience=patience))
+            outcomes.append(await save_embedded(services, caller, draft, embedded, idempotency, patience=patience))
         except MemlaneError as fault:
             outcomes.append(fault)
     return outcomes

@@ -40,6 +40,15 @@ class StreamStart:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddedText:
+    """A memory's text with its vector."""
+
+    content: str
+    space_id: int
+    embedding: Vector
+
+
+@dataclass(frozen=True, slots=True)
 class Wording:
     """A memory's text with all that is derived from it, made before the channel's lock is taken."""
 

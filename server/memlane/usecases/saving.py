@@ -1,10 +1,13 @@
 """What every save shares: the channel, the close neighbours, and the decision under the lock."""
 
+import asyncio
+
 import uuid_utils
 
 from memlane.domain.caller import Caller
 from memlane.domain.memory import AbsorbedBy, Draft, Position, Scope, Similar, WriteOutcome, united_threads
-from memlane.usecases.ports import ChannelRef, ChannelWrite, Services, StoredMemory, Wording
+from memlane.usecases.ports import ChannelRef, ChannelWrite, EmbeddedText, Services, StoredMemory, Wording
+from memlane.usecases.wording import word
 
 
 def channel_of(caller: Caller, scope: Scope) -> ChannelRef:
@@ -17,18 +20,40 @@ def new_memory_id() -> str:
     return str(uuid_utils.uuid7())
 
 
-async def close_neighbours(
-    services: Services, channel: ChannelRef, draft: Draft, wording: Wording, *, but_not: str | None = None
-) -> tuple[Similar, ...]:
-    """Close live neighbours for the answer. Read before the lock, so that the lock is held for milliseconds."""
-    return await services.store.find_similar(
-        channel,
-        draft.kind,
-        space_id=wording.space_id,
-        embedding=wording.embedding,
-        at_least=services.embedder.close_similarity,
-        but_not=but_not,
+async def word_beside_neighbours(
+    services: Services,
+    caller: Caller,
+    channel: ChannelRef,
+    draft: Draft,
+    embedded: EmbeddedText,
+    *,
+    but_not: str | None = None,
+) -> tuple[Wording, tuple[Similar, ...]]:
+    """What is derived from the text, made while the database looks for close live neighbours for the answer.
+
+    Both come before the lock, so that the lock is held for milliseconds.
+
+    Raises:
+        StorageUnavailable: The neighbours cannot be read.
+    """
+
+    async def derive() -> Wording:
+        # The loop sends what was written at the end of its turn: the question goes out first.
+        await asyncio.sleep(0)
+        return word(caller, draft, embedded, services.clock.now())
+
+    similar, wording = await asyncio.gather(
+        services.store.find_similar(
+            channel,
+            draft.kind,
+            space_id=embedded.space_id,
+            embedding=embedded.embedding,
+            at_least=services.embedder.close_similarity,
+            but_not=but_not,
+        ),
+        derive(),
     )
+    return wording, similar
 
 
 async def store_or_absorb(

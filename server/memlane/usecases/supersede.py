@@ -8,8 +8,8 @@ from memlane.usecases.access import require_scope
 from memlane.usecases.idempotency import first_answer, write_once
 from memlane.usecases.judging import Patience, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services, StoredMemory
-from memlane.usecases.saving import channel_of, close_neighbours, new_memory_id, store_or_absorb
-from memlane.usecases.wording import derive_wordings
+from memlane.usecases.saving import channel_of, new_memory_id, store_or_absorb, word_beside_neighbours
+from memlane.usecases.wording import embed_drafts
 
 
 async def supersede(
@@ -40,9 +40,9 @@ async def supersede(
         if answered is None:
             raise
         return answered
-    (wording,) = await derive_wordings(services, caller, [draft])
+    (embedded,) = await embed_drafts(services, caller, [draft])
     channel = channel_of(caller, draft.scope)
-    similar = await close_neighbours(services, channel, draft, wording, but_not=target_id)
+    wording, similar = await word_beside_neighbours(services, caller, channel, draft, embedded, but_not=target_id)
     proven = await prove(services, channel, draft, wording, Patience(), but_not=target_id)
 
     async def act(write: ChannelWrite) -> WriteOutcome:

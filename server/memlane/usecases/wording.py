@@ -1,20 +1,20 @@
 """All that is derived from a text before its channel's lock is taken."""
 
-import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 from memlane.domain.caller import Caller
 from memlane.domain.canonical import CANONICAL_VERSION, absorb_key
 from memlane.domain.memory import Draft
 from memlane.domain.terms import TERMS_VERSION, index_terms
-from memlane.usecases.ports import Services, Wording
+from memlane.usecases.ports import EmbeddedText, Services, Wording
 from memlane.usecases.screening import refuse_secrets
 
 
-async def derive_wordings(
+async def embed_drafts(
     services: Services, caller: Caller, drafts: Sequence[Draft], *, screened: bool = False
-) -> list[Wording]:
-    """Screen drafts for secrets, embed them in one call, and make their absorb keys and terms meanwhile.
+) -> list[EmbeddedText]:
+    """Screen drafts for secrets and embed them in one call.
 
     Args:
         services: What to work with.
@@ -29,32 +29,21 @@ async def derive_wordings(
     """
     if not screened:
         refuse_secrets(services, caller, [("content", draft.content) for draft in drafts])
-    now = services.clock.now()
-
-    async def derive_keys() -> list[tuple[bytes | None, list[str]]]:
-        # Runs while the embedder's thread or server is at work.
-        return [
-            (
-                absorb_key(draft.content, scope=draft.scope, user_id=caller.user_id, now=now),
-                index_terms(draft.content),
-            )
-            for draft in drafts
-        ]
-
-    embeddings, space_id, derived = await asyncio.gather(
-        services.embedder.embed_documents([draft.content for draft in drafts]),
-        services.store.space_id(services.embedder.space),
-        derive_keys(),
-    )
+    space_id = await services.store.space_id(services.embedder.space)
+    embeddings = await services.embedder.embed_documents([draft.content for draft in drafts])
     return [
-        Wording(
-            content=draft.content,
-            absorb_key=key,
-            canonical_version=CANONICAL_VERSION,
-            terms=terms,
-            terms_version=TERMS_VERSION,
-            space_id=space_id,
-            embedding=embedding,
-        )
-        for draft, embedding, (key, terms) in zip(drafts, embeddings, derived, strict=True)
+        EmbeddedText(draft.content, space_id, embedding) for draft, embedding in zip(drafts, embeddings, strict=True)
     ]
+
+
+def word(caller: Caller, draft: Draft, embedded: EmbeddedText, now: datetime) -> Wording:
+    """The absorb key and the search terms of a draft, beside its vector."""
+    return Wording(
+        content=draft.content,
+        absorb_key=absorb_key(draft.content, scope=draft.scope, user_id=caller.user_id, now=now),
+        canonical_version=CANONICAL_VERSION,
+        terms=index_terms(draft.content),
+        terms_version=TERMS_VERSION,
+        space_id=embedded.space_id,
+        embedding=embedded.embedding,
+    )

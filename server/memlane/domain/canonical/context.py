@@ -111,7 +111,7 @@ def looks_english(text: str) -> bool:
         True only when every letter is Latin, and English function words outweigh those of other languages.
     """
     # U+024F is the end of the Latin blocks that names in an English text may use.
-    if any(char > "\u024f" and char.isalpha() for char in text):
+    if not text.isascii() and any(char > "\u024f" and char.isalpha() for char in text):
         return False
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
     strong = sum(word in ENGLISH_STRONG for word in words)

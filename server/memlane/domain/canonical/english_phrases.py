@@ -35,6 +35,7 @@ _AFTER_IS = word_set(
     important fine ok okay called
     """
 )
+_LIGHT_VERBS = word_set("own owns hold holds retained is are enjoys require requires")
 _BOUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("no", "more", "than"), ("at", "most")),
     (("a", "maximum", "of"), ("at", "most")),
@@ -178,8 +179,8 @@ def write_naming(words: Words) -> Words:
 def write_having(words: Words) -> Words:
     """Light verbs with one sense beside their object: to own a pet, to hold a meeting, to retain for a time."""
     out = list(words)
-    for index, word in enumerate(words):
-        following = words[index + 1 : index + 4]
+    for index in _places(words, _LIGHT_VERBS):
+        word, following = words[index], words[index + 1 : index + 4]
         if word == "owns" and not PETS.isdisjoint(following):
             out[index] = "has"
         elif word == "own" and not PETS.isdisjoint(following) and "user's" not in words[index - 1 : index]:
@@ -197,6 +198,10 @@ def write_having(words: Words) -> Words:
         elif word in {"requires", "require"} and index and following:
             out[index] = "needs" if word == "requires" else "need"
     return _write_allergy([word for word in out if word])
+
+
+def _places(words: Words, wanted: frozenset[str]) -> list[int]:
+    return [index for index, word in enumerate(words) if word in wanted]
 
 
 def _holds_event(words: Words, index: int) -> bool:

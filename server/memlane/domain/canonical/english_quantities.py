@@ -36,6 +36,8 @@ _SHORT_WEEKDAYS = {
     if short not in {"sun", "sat", "wed"}
 } | {"thurs": "thursday"}
 _BEFORE_WEEKDAY = word_set("on every until by from to next last this and through")
+_NUMBERED = frozenset({*_SCALES, *_CURRENCY_NAMES, *_ORDINALS, "dozen", "cent", "one"})
+_DAY_PARTS = frozenset({*_SHORT_WEEKDAYS, "noon", "midday", "o'clock", "through", "thru", "till"})
 _HALF_OF: tuple[tuple[tuple[str, ...], str, range], ...] = (
     (("in", "the", "morning"), "am", range(1, 12)),
     (("in", "the", "afternoon"), "pm", range(1, 7)),
@@ -46,6 +48,8 @@ _HALF_OF: tuple[tuple[tuple[str, ...], str, range], ...] = (
 
 def write_large_numbers(words: Words) -> Words:
     """Write "1,500", "2 million", "$50", "5k users" and "the fourth" in figures, each with one reading."""
+    if not _speaks_of(words, _NUMBERED):
+        return words
     out: Words = []
     for index, raw in enumerate(words):
         before = out[-1] if out else ""
@@ -63,6 +67,11 @@ def write_large_numbers(words: Words) -> Words:
         else:
             out.append(_in_figures(before, word, after))
     return out
+
+
+def _speaks_of(words: Words, triggers: frozenset[str]) -> bool:
+    """Whether there is anything for a rule to do: one of its words, or a word that begins as a number does."""
+    return not triggers.isdisjoint(words) or any(word[0].isdigit() or word[0] in _CURRENCIES for word in words)
 
 
 def _scaled(number: str, scale: str) -> Words:
@@ -93,6 +102,8 @@ def _is_counted(word: str) -> bool:
 
 def write_day_parts(words: Words) -> Words:
     """Write "noon", "9 o'clock", "09:30", "5 in the morning", "Fri" and "3/14/2025" as the other rules read them."""
+    if not _speaks_of(words, _DAY_PARTS):
+        return words
     out: Words = []
     index = 0
     while index < len(words):

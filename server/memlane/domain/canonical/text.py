@@ -112,18 +112,19 @@ def light_form(text: str) -> str:
     Returns:
         The light form.
     """
-    words = _without_final_stop(" ".join(text.split())).split(" ")
+    line = _without_final_stop(" ".join(text.split()))
+    marks = line.count('"')
+    quoting = marks > 0 and marks % 2 == 0
     in_quotes = False
     after_number = False
     out: list[str] = []
-    quoting = sum(word.count('"') for word in words) % 2 == 0
-    for word in words:
+    for word in line.split(" "):
         quotes = word.count('"') if quoting else 0
         keep = in_quotes or quotes > 0
         in_quotes ^= quotes % 2 == 1
         out.append(word if keep else _lower(word, after_number=after_number))
         after_number = word.lower() in NUMBER_WORDS or (
-            any(map(str.isdigit, word[:3])) and _NUMERIC.match(word) is not None
+            not word[:3].isalpha() and any(map(str.isdigit, word[:3])) and _NUMERIC.match(word) is not None
         )
     # Lower-casing can leave a letter and a mark that have a composed form (J̌ has none, ǰ has).
     return compose(" ".join(out))

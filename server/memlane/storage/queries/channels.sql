@@ -38,7 +38,8 @@ select c.id::text, c.scope, c.seq, c.epoch, c.join_code,
 
 -- name: list_snapshot
 -- Heads and rows in one statement, so that both are of one snapshot; a channel without rows still gives its
--- head. One line per row, by createdAt and id, newest first; heads without rows come last.
+-- head. One line per row, by createdAt and id, newest first, the columns of a memory before all others; the heads
+-- come first.
 -- $1 project, $2 user, $3 scopes, $4 include retired, $5 before created_at (or null), $6 before id, $7 limit
 with heads as materialized (
     select id, scope, seq, epoch, join_code from channels
