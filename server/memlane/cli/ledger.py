@@ -82,7 +82,7 @@ def show(project: str, memory_id: UUID, as_json: bool) -> None:
 )
 def verify(project: str | None, heads: Path | None) -> None:
     """Check every chain; exit code 1 and a line for each channel whose ledger was changed."""
-    known = {} if heads is None else _read_heads(heads)
+    known = {} if heads is None else _read_heads(heads, project)
 
     async def act(pool: Pool) -> list[ChainReport]:
         found = None if project is None else (await project_named(Tenants(pool), project)).id
@@ -95,7 +95,7 @@ def verify(project: str | None, heads: Path | None) -> None:
     for one in faults:
         fault: Any = one.fault
         click.echo(f"{one.chain.project} channel {one.chain.channel_id} seq {fault.seq}: {fault.reason}")
-    lost = [] if project is not None else list(known)
+    lost = list(known)
     for channel_id in lost:
         click.echo(f"channel {channel_id}: its head was exported, and it is not there any more")
     click.echo(f"{len(reports)} channels, {rows} chained rows, {len(faults) + len(lost)} faults", err=True)
@@ -139,12 +139,13 @@ def export_heads(project: str | None, out: Path | None) -> None:
         click.echo(f"{count} heads in {out}", err=True)
 
 
-def _read_heads(path: Path) -> dict[str, dict[int, bytes]]:
+def _read_heads(path: Path, project: str | None) -> dict[str, dict[int, bytes]]:
+    """The exported hashes by channel and seq; of one project, or of all."""
     known: dict[str, dict[int, bytes]] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             head = orjson.loads(line)
-            if head["sha256"] is not None:
+            if head["sha256"] is not None and project in (None, head["project"]):
                 known.setdefault(head["channelId"], {})[int(head["seq"])] = bytes.fromhex(head["sha256"])
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise click.ClickException(f"line {number} of {path} is not of `memlane ledger heads`") from None

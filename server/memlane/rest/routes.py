@@ -163,7 +163,7 @@ def memory_table(memories: MemoryHandlers, entitlements: EntitlementHandlers) ->
             "GET",
             "/api/memories/{id}/provenance",
             memories.provenance,
-            "Who wrote this memory, from what, and what changed.",
+            "Who wrote this memory, from what, and what changed: its newest 1,000 writes, oldest first.",
             "Memories",
             {200: models.ProvenanceBody},
             _READ,

@@ -84,7 +84,14 @@ class Ledger:
                 fault = fault or check.end(chain.head)
                 break
             after = rows[-1]["seq"]
-        return ChainReport(chain, check.rows, check.unchained, fault)
+        return ChainReport(chain, check.rows, check.unchained, fault or await self._stray(chain))
+
+    async def _stray(self, chain: ChannelChain) -> ChainFault | None:
+        """A row outside of the chain: readers of a memory's history would believe it."""
+        seq: int | None = await self._pool.read(
+            lambda connection: connection.fetchval(statement("ledger_stray"), chain.project_id, chain.channel_id)
+        )
+        return None if seq is None else ChainFault(seq, "the row was put in: no write of the channel has this number")
 
     async def _heads(self, project_id: str | None, after: str | None) -> list[Any]:
         return await self._pool.read(

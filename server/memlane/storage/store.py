@@ -38,7 +38,7 @@ T = TypeVar("T")
 SIMILAR_MAX = 3
 """Most neighbours in a write's answer (rest.md)."""
 PROVENANCE_MAX = 1000
-"""Most ledger rows in one answer."""
+"""Most ledger rows in one answer: the newest."""
 
 
 class PostgresStore:
@@ -308,7 +308,7 @@ class PostgresStore:
         rows = await self._pool.read(
             lambda connection: connection.fetch(statement("find_provenance"), *names, PROVENANCE_MAX)
         )
-        return [LedgerEntry(**dict(row.items())) for row in rows]
+        return [LedgerEntry(**dict(row.items())) for row in reversed(rows)]
 
     async def end_stream_sessions(self, project_id: str, user_id: str) -> None:
         """See `Store.end_stream_sessions`."""

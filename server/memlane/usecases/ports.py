@@ -258,7 +258,7 @@ class Store(Protocol):
     async def provenance(
         self, project_id: str, user_id: str, scopes: Sequence[Scope], memory_id: str
     ) -> list[LedgerEntry]:
-        """The ledger of a memory that this user can see in these scopes, oldest first, at most 1,000 rows."""
+        """The ledger of a memory that this user can see in these scopes, the newest 1,000, oldest first."""
         ...
 
     async def end_stream_sessions(self, project_id: str, user_id: str) -> None:

@@ -135,6 +135,76 @@ async def test_a_missing_row_is_found_and_a_cut_tail_by_an_exported_head(
     assert "exported" in found.out
 
 
+_PUT_IN = """
+insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, source_trust, request_id)
+select project_id, channel_id, $1, memory_id, 'absorbed', lane_id, 'innocent', 'trusted', 'forged'
+  from write_ledger where channel_id = $2 and seq = 1
+"""
+
+
+@pytest.mark.parametrize("seq", [0, -3, 8, 1_000_000])
+async def test_a_row_that_was_put_in_outside_of_the_chain_is_found(
+    lone_deployment: Deployment, embedder: Embedder, env: dict[str, str], seq: int
+) -> None:
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        await seeded(service, lone_deployment)
+    (channel,) = await lone_deployment.fetch("select id, seq from channels where user_id = 'ada'")
+    assert channel["seq"] == 6
+    await lone_deployment.execute(_PUT_IN, seq, channel["id"])
+    found = await ledger(env, "verify")
+    assert found.code == 1
+    assert f"shop channel {channel['id']} seq {seq}: the row was put in" in found.out
+    await lone_deployment.execute("delete from write_ledger where request_id = 'forged'")
+    assert (await ledger(env, "verify")).code == 0
+
+
+async def test_a_row_of_a_channel_that_was_never_written_to_is_found(
+    lone_deployment: Deployment, embedder: Embedder, env: dict[str, str]
+) -> None:
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        await seeded(service, lone_deployment)
+        await service.client.get("/api/memories", headers=headers_of(await lone_deployment.key(), "cyd"))
+    (ada,) = await lone_deployment.fetch("select id from channels where user_id = 'ada'")
+    (cyd,) = await lone_deployment.fetch("select id, seq from channels where user_id = 'cyd'")
+    assert cyd["seq"] == 0
+    await lone_deployment.execute(
+        _PUT_IN.replace("select project_id, channel_id", "select project_id, $3"), 1, ada["id"], cyd["id"]
+    )
+    found = await ledger(env, "verify")
+    assert found.code == 1
+    assert f"channel {cyd['id']} seq 1: the row was put in" in found.out
+
+
+async def test_a_channel_that_was_emptied_is_found_by_its_exported_head(
+    lone_deployment: Deployment, embedder: Embedder, env: dict[str, str], tmp_path: Path
+) -> None:
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        await seeded(service, lone_deployment)
+    heads = tmp_path / "heads.jsonl"
+    assert (await ledger(env, "heads", "--out", str(heads))).code == 0
+    (bob,) = await lone_deployment.fetch("select id from channels where user_id = 'bob'")
+    await lone_deployment.execute("delete from write_ledger where channel_id = $1", bob["id"])
+    await lone_deployment.execute(
+        "update channels set seq = 0, ledger_rows = 0, ledger_sha256 = null where id = $1", bob["id"]
+    )
+    for whose in ((), ("--project", "shop")):
+        found = await ledger(env, "verify", *whose, "--heads", str(heads))
+        assert found.code == 1, whose
+        assert f"channel {bob['id']}: its head was exported" in found.out
+
+
+async def test_heads_of_other_projects_are_not_missed_in_one_project(
+    lone_deployment: Deployment, embedder: Embedder, env: dict[str, str], tmp_path: Path
+) -> None:
+    async with running_service(lone_deployment, embedder=borrowed(embedder)) as (service, _):
+        await seeded(service, lone_deployment)
+        await service.save(headers_of(await lone_deployment.key(project="other"), "ada"), "Likes rye.")
+    heads = tmp_path / "heads.jsonl"
+    assert (await ledger(env, "heads", "--out", str(heads))).code == 0
+    found = await ledger(env, "verify", "--project", "shop", "--heads", str(heads))
+    assert found.code == 0, found.said
+
+
 @pytest.mark.parametrize("line", ["{}", "no json", '{"channelId": 1, "seq": "x", "sha256": "zz"}'])
 async def test_a_file_that_holds_no_heads_is_told(env: dict[str, str], tmp_path: Path, line: str) -> None:
     heads = tmp_path / "heads.jsonl"

@@ -469,3 +469,15 @@ async def test_provenance_shows_the_ledger_rows_of_one_memory_oldest_first(shop:
     assert writes[1]["beforeSha256"] == digest(row["wording_salt"], "Likes tea.").hex()
     assert writes[1]["lane"] == "default"
     assert writes[1]["writtenAt"].endswith("Z")
+
+
+async def test_provenance_of_more_writes_than_one_answer_holds_has_the_newest(shop: Shop, me: dict[str, Any]) -> None:
+    saved = await shop.save(me, "Likes tea.")
+    await shop.deployment.execute(
+        "insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, source_trust,"
+        " request_id) select project_id, channel_id, seq + n, memory_id, 'absorbed', lane_id, lane_name, source_trust,"
+        " request_id from write_ledger, generate_series(1, 1100) n where memory_id = $1",
+        saved["id"],
+    )
+    writes = (await shop.client.get(f"/api/memories/{saved['id']}/provenance", headers=me)).json()["writes"]
+    assert [write["seq"] for write in writes] == list(range(102, 1102))

@@ -1,10 +1,13 @@
 -- name: ledger_heads
--- Where each channel's chain ends, in order of the channels' ids, page by page.
+-- Where each channel's chain ends, in order of the channels' ids, page by page; of one that was never written to only
+-- if it has rows all the same.
 -- $1 project (null: all), $2 after channel (or null), $3 limit
 select c.project_id::text, p.slug as project, c.id::text as channel_id, c.scope, c.user_id, c.seq, c.ledger_rows,
        c.ledger_sha256
   from channels c join projects p on p.id = c.project_id
- where ($1::uuid is null or c.project_id = $1) and c.seq > 0 and ($2::uuid is null or c.id > $2)
+ where ($1::uuid is null or c.project_id = $1) and ($2::uuid is null or c.id > $2)
+   and (c.seq > 0
+        or exists (select 1 from write_ledger l where l.project_id = c.project_id and l.channel_id = c.id))
  order by c.id
  limit $3;
 
@@ -18,6 +21,13 @@ select project_id::text, channel_id::text, seq, memory_id::text, operation, abso
  where project_id = $1 and channel_id = $2 and seq > $3 and seq <= $4
  order by seq
  limit $5;
+
+-- name: ledger_stray
+-- A row that stands before a channel's first write or after its newest, both as they are at one moment.
+-- $1 project, $2 channel
+select min(l.seq)
+  from channels c join write_ledger l on l.project_id = c.project_id and l.channel_id = c.id
+ where c.project_id = $1 and c.id = $2 and (l.seq < 1 or l.seq > c.seq);
 
 -- name: ledger_tail
 -- A project's newest rows, newest first; of one lane, of one memory, or after an id.

@@ -33,7 +33,7 @@ select m.id::text, m.seq, m.content, m.absorb_key,
  where m.project_id = $1 and m.id = any($2::uuid[]) and m.retired_at is null;
 
 -- name: find_provenance
--- The history of a memory that this user can see; of a purged one too.
+-- The history of a memory that this user can see, newest first; of a purged one too.
 -- $1 project, $2 user, $3 scopes, $4 memory, $5 limit
 select l.operation, l.absorbed_by, l.lane_name as lane, l.key_id::text, l.run, l.source_type, l.source_id, l.source_trust,
        l.triggered_by, l.request_id, l.written_at, l.seq, encode(l.before_sha256, 'hex') as before_sha256,
@@ -42,7 +42,7 @@ select l.operation, l.absorbed_by, l.lane_name as lane, l.key_id::text, l.run, l
   join channels c on c.project_id = l.project_id and c.id = l.channel_id
  where l.project_id = $1 and l.memory_id = $4 and c.scope = any($3::text[])
    and ((c.scope = 'user' and c.user_id = $2) or (c.scope = 'project' and c.user_id = ''))
- order by l.seq
+ order by l.seq desc
  limit $5;
 
 -- name: keep_recalls
