@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import click
 import orjson
 from asyncpg.exceptions import InterfaceError, PostgresError
@@ -20,10 +21,19 @@ from memlane.cli.progress import progress
 from memlane.domain.caller import Caller
 from memlane.domain.errors import StorageUnavailable
 from memlane.storage.pool import Pool, PoolLimits
-from memlane.storage.purge import TABLES, Purge, PurgeTarget, connect_for_purge
+from memlane.storage.purge import Purge, PurgeTarget, connect_for_purge
+from memlane.storage.purge_vacuum import TABLES, vacuum
 from memlane.storage.tenants import Tenants
 
 NOT_REACHED = (
+    (
+        "bytes in the data files that are free but not written over yet, and word stems in the index "
+        "memories_project_terms: `VACUUM FULL memories` writes both anew, and locks the table meanwhile"
+    ),
+    (
+        "the user's id, and what callers sent as run, source and trigger of a write: these stand in the channel and in "
+        "the ledger"
+    ),
     "WAL segments and archives that were written before: they go as they are recycled or expire",
     "base backups, dumps, snapshots and replicas that were stopped before this purge",
     "files of `memlane export`, and copies that a client or an agent made",
@@ -31,6 +41,10 @@ NOT_REACHED = (
     "what other memories say about the person: search for those and purge them by their ids",
 )
 """What this program cannot erase; told in every receipt."""
+HELD_BACK = (
+    "row versions that open transactions or replication slots (`heldBackBy`: a running dump, a standby) may still "
+    "read: once these have ended, run the purge again"
+)
 
 _PROJECT = click.option("--project", required=True, callback=slug_option, help="The project's slug.")
 
@@ -104,12 +118,14 @@ async def _carry_out(dsn: str, project: str, target: dict[str, str], *, dry_run:
     try:
         work = Purge(connection, aim)
         receipt: dict[str, Any] = {"receipt": purge_id, "project": project, "target": target, "startedAt": began}
-        return receipt | await _translated(lambda: _work(work, operator))
+        return receipt | await _translated(lambda: _work(work, connection, operator))
     finally:
         connection.terminate()
 
 
-async def _work(purge: Purge, operator: Caller | None) -> dict[str, Any]:
+async def _work(
+    purge: Purge, connection: "asyncpg.Connection[asyncpg.Record]", operator: Caller | None
+) -> dict[str, Any]:
     """The purge and what came of it; without an operator only what there is to do."""
     before = await purge.survey()
     if operator is None:
@@ -117,7 +133,9 @@ async def _work(purge: Purge, operator: Caller | None) -> dict[str, Any]:
     with progress() as bar:
         task = bar.add_task("erasing", total=before.memories)
         done = await purge.run(operator, lambda count: bar.update(task, advance=count))
-    refused = await purge.vacuum()
+    with progress() as bar:
+        bar.add_task("vacuuming", total=None)
+        vacuumed = await vacuum(connection)
     after = await purge.survey()
     return {
         "dryRun": False,
@@ -126,10 +144,11 @@ async def _work(purge: Purge, operator: Caller | None) -> dict[str, Any]:
         "writtenMeanwhile": after.memories,
         "batches": done.batches,
         "longestLockMs": round(done.longest_lock_seconds * 1000, 1),
-        "vacuumed": [table for table in TABLES if table not in refused],
-        "notVacuumed": refused,
+        "vacuumed": [table for table in TABLES if table not in vacuumed.refused],
+        "notVacuumed": vacuumed.refused,
+        "heldBackBy": vacuumed.held_back,
         "endedAt": datetime.now(UTC),
-        "notReached": NOT_REACHED,
+        "notReached": [*([HELD_BACK] if vacuumed.held_back else []), *NOT_REACHED],
     }
 
 

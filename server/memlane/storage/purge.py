@@ -29,16 +29,6 @@ STATEMENT_MS = 50
 TRIES = 20
 """Tries of one batch that lost its lock to a writer or took too long; from half of them on it may take its time."""
 PAGE = 1_000
-TABLES = (
-    "memories",
-    "memory_revisions",
-    "memory_recalls",
-    "idempotency_keys",
-    "channels",
-    "channel_statistics",
-    "write_ledger",
-)
-"""What a purge writes to. `write_ledger` only grows: it is in here for its visibility map alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +134,6 @@ class Purge:
             dropped = int(said.rsplit(maxsplit=1)[-1])
             work.done = work.done.plus(PurgeCount(kept_answers=dropped))
         return work
-
-    async def vacuum(self) -> list[str]:
-        """Free the space of the old row versions, and renew the statistics, which hold samples of texts.
-
-        Returns:
-            The tables that this role may not vacuum.
-        """
-        refused: list[str] = []
-
-        def listen(_connection: object, message: Any) -> None:
-            if "permission denied" in str(message):
-                refused.append(str(message).partition('"')[2].partition('"')[0] or "a table")
-
-        self._connection.add_log_listener(listen)
-        # Not truncating: that would lock each table against everybody at the end.
-        await self._connection.execute(f"vacuum (analyze, truncate false) {', '.join(TABLES)}", timeout=None)
-        self._connection.remove_log_listener(listen)
-        return refused
 
     async def _limit(self, milliseconds: int) -> None:
         await self._connection.execute(f"set statement_timeout = {milliseconds}")

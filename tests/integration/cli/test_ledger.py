@@ -136,7 +136,8 @@ async def test_a_missing_row_is_found_and_a_cut_tail_by_an_exported_head(
 
 
 _PUT_IN = """
-insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, source_trust, request_id)
+insert into write_ledger (project_id, channel_id, seq, memory_id, operation, lane_id, lane_name, source_trust,
+                          request_id)
 select project_id, channel_id, $1, memory_id, 'absorbed', lane_id, 'innocent', 'trusted', 'forged'
   from write_ledger where channel_id = $2 and seq = 1
 """

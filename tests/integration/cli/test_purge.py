@@ -65,12 +65,17 @@ async def tables(deployment: Deployment) -> list[str]:
 
 async def places_of(deployment: Deployment, redis: RedisServer, needle: str) -> list[str]:
     """Where a text stands: in any column of any table, in the statistics, in Redis."""
+    # Terms are stems: what a word and its stem share is searched for.
+    stem = f"%{needle[:-1]}%"
     found = []
     for name in await tables(deployment):
-        count = await deployment.fetch(f'select count(*) from "{name}" t where t::text ilike $1', f"%{needle}%")  # noqa: S608
+        count = await deployment.fetch(f'select count(*) from "{name}" t where t::text ilike $1', stem)  # noqa: S608
         found += [name] * bool(count[0][0])
-    stats = "select count(*) from pg_stats where most_common_vals::text ilike $1 or histogram_bounds::text ilike $1"
-    found += ["pg_stats"] * bool((await deployment.fetch(stats, f"%{needle}%"))[0][0])
+    stats = (
+        "select distinct tablename from pg_stats where most_common_vals::text ilike $1"
+        " or histogram_bounds::text ilike $1 or most_common_elems::text ilike $1"
+    )
+    found += [f"samples of {row['tablename']}" for row in await deployment.fetch(stats, stem)]
     client = Redis.from_url(redis.url, decode_responses=True)
     try:
         async for key in client.scan_iter():
@@ -222,6 +227,52 @@ async def _fill(deployment: Deployment, service: Service, rows: int) -> None:
     await service.save(headers_of(await deployment.key(), "ada"), "The first one.")
     await deployment.execute(_BULK, "ada", rows)
     await deployment.execute("update channels set seq = seq + $1, live_rows = live_rows + $1 * 9 / 10", rows)
+
+
+async def test_the_only_user_of_a_database_leaves_no_sample_in_the_planners_statistics(
+    lone_deployment: Deployment, service: Service, redis: RedisServer
+) -> None:
+    key = await lone_deployment.key()
+    ada = headers_of(key, "ada")
+    for number in range(6):
+        await service.save({**ada, "Idempotency-Key": f"a{number}"}, f"{NEEDLE} likes tea number {number}.")
+        await service.save({**ada, "Idempotency-Key": f"b{number}"}, f"{NEEDLE.lower()} likes tea number {number}")
+        await service.save(ada, f"{NEEDLE} ships on day {number}.", scope="project")
+    await lone_deployment.execute(
+        "insert into channel_statistics (project_id, channel_id, space_id, live, rows, centre, terms, counts, seq)"
+        " select project_id, id, (select min(id) from embedding_spaces), 6, 6, '{}', array['xanthipp', 'ship'],"
+        " array[6, 6], seq from channels"
+    )
+    await lone_deployment.execute("analyze")
+    sampled = {f"samples of {name}" for name in ("memories", "memory_revisions", "idempotency_keys")}
+    assert sampled <= set(await places_of(lone_deployment, redis, NEEDLE)), "the search finds samples"
+
+    receipt = await receipt_of(lone_deployment, "project", "shop")
+    assert (receipt["erased"]["memories"], receipt["heldBackBy"], receipt["notVacuumed"]) == (12, 0, [])
+    assert await places_of(lone_deployment, redis, NEEDLE) == []
+    for table in ("memory_revisions", "idempotency_keys", "channel_statistics"):
+        assert await lone_deployment.fetch(f"select * from {table}") == []  # noqa: S608 - our own names
+
+
+async def test_a_receipt_tells_of_a_transaction_that_can_still_read_what_was_erased(
+    lone_deployment: Deployment, service: Service
+) -> None:
+    me = headers_of(await lone_deployment.key(), "ada")
+    await service.save(me, f"{NEEDLE} likes tea.")
+    reader = await asyncpg.connect(lone_deployment.dsn, timeout=5)
+    try:
+        await reader.execute("begin isolation level repeatable read")
+        assert await reader.fetchval("select count(*) from memories where content <> ''") == 1
+        receipt = await receipt_of(lone_deployment, "user", "ada", "--project", "shop")
+        assert await reader.fetchval("select count(*) from memories where content <> ''") == 1, "it still reads it"
+        await reader.execute("commit")
+    finally:
+        await reader.close()
+    assert receipt["heldBackBy"] == 1
+    assert "run the purge again" in receipt["notReached"][0]
+    again = await receipt_of(lone_deployment, "user", "ada", "--project", "shop")
+    assert (again["heldBackBy"], again["tombstones"]) == (0, 1)
+    assert "run the purge again" not in str(again["notReached"])
 
 
 @dataclass

@@ -88,3 +88,49 @@ delete from idempotency_keys
                          where project_id = $1 and ($2::text is null or user_id = $2)
                            and ($3::uuid is null or memory_id = $3)
                          limit 500));
+
+-- name: next_transaction
+-- The number of a transaction that began after every commit of the purge.
+select pg_current_xact_id()::xid::text;
+
+-- name: count_older_snapshots
+-- Who may still read row versions that were replaced before a transaction, and so keeps a VACUUM from freeing them:
+-- open transactions of this database (a standby's too), prepared ones, replication slots.
+-- $1 the transaction's number
+select (select count(*) from pg_stat_activity
+         where greatest(age(backend_xmin), age(backend_xid)) >= age($1::text::xid) and pid <> pg_backend_pid()
+           and (datname = current_database() or backend_type = 'walsender') and backend_type <> 'autovacuum worker')
+     + (select count(*) from pg_prepared_xacts
+         where age(transaction) >= age($1::text::xid) and database = current_database())
+     + (select count(*) from pg_replication_slots where age(xmin) >= age($1::text::xid));
+
+-- name: has_memory_revisions
+select exists (select from memory_revisions);
+
+-- name: put_sample_memory_revisions
+insert into memory_revisions (project_id, memory_id, seq, content, source_thread_ids, written_at, replaced_at)
+values ('00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000', 0, '', '{}', now(), now());
+
+-- name: drop_sample_memory_revisions
+delete from memory_revisions where project_id = '00000000-0000-0000-0000-000000000000';
+
+-- name: has_idempotency_keys
+select exists (select from idempotency_keys);
+
+-- name: put_sample_idempotency_keys
+insert into idempotency_keys (project_id, user_id, key, request_sha256, memory_id, answer)
+values ('00000000-0000-0000-0000-000000000000', '', '', '', '00000000-0000-0000-0000-000000000000', 'null');
+
+-- name: drop_sample_idempotency_keys
+delete from idempotency_keys where project_id = '00000000-0000-0000-0000-000000000000';
+
+-- name: has_channel_statistics
+select exists (select from channel_statistics);
+
+-- name: put_sample_channel_statistics
+insert into channel_statistics (project_id, channel_id, space_id, live, rows, centre, terms, counts, seq)
+select '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000', id, 0, 0, '{}', '{}', '{}', 0
+  from embedding_spaces order by id limit 1;
+
+-- name: drop_sample_channel_statistics
+delete from channel_statistics where project_id = '00000000-0000-0000-0000-000000000000';
