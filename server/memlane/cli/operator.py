@@ -9,8 +9,10 @@ import click
 
 from memlane.cli.migrate import database_url_from
 from memlane.domain.caller import Caller, KeyRecord, Provenance
+from memlane.domain.errors import ValidationFailed
 from memlane.domain.grant import FULL_GRANT
 from memlane.domain.lane import Trust
+from memlane.rest.credentials import provenance_of_meta
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.tenants import Project, Tenants
 
@@ -48,7 +50,29 @@ async def project_named(tenants: Tenants, slug: str) -> Project:
     return project
 
 
-async def operator_of(tenants: Tenants, project: Project, request_id: str) -> Caller:
+def origin_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a command that writes: from what, and who wanted it."""
+    source = click.option("--source", default=None, help="From what, as <type>:<id>, for the ledger: ticket:4711.")
+    trigger = click.option("--triggered-by", default=None, help="Who wanted it, for the ledger.")
+    return source(trigger(command))
+
+
+def origin_of(run: str, source: str | None, triggered_by: str | None) -> Provenance:
+    """What the ledger says of the origin of a command's writes.
+
+    Raises:
+        click.BadParameter: An option that is too long or not of its form.
+    """
+    said = {"memlane/source": source, "memlane/triggeredBy": triggered_by}
+    try:
+        return provenance_of_meta(said, Provenance(run=run, source_type="cli"))
+    except ValidationFailed as fault:
+        (wrong,) = fault.details
+        option = "--source" if wrong.path == "memlane/source" else "--triggered-by"
+        raise click.BadParameter(wrong.message, param_hint=option) from None
+
+
+async def operator_of(tenants: Tenants, project: Project, request_id: str, origin: Provenance) -> Caller:
     """The operator as a writer: no key, and a lane of its own that the ledger names."""
     lane = await tenants.ensure_lane(project, OPERATOR_LANE, Trust.TRUSTED)
     return Caller(
@@ -70,5 +94,5 @@ async def operator_of(tenants: Tenants, project: Project, request_id: str) -> Ca
         user_id="",
         grant=FULL_GRANT,
         request_id=request_id,
-        provenance=Provenance(run=request_id, source_type="cli"),
+        provenance=origin,
     )

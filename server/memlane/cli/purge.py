@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -16,9 +16,9 @@ from uuid_utils import uuid7
 
 from memlane.cli.keys import slug_option
 from memlane.cli.migrate import database_url_from
-from memlane.cli.operator import operator_of, project_named
+from memlane.cli.operator import operator_of, origin_of, origin_options, project_named
 from memlane.cli.progress import progress
-from memlane.domain.caller import Caller
+from memlane.domain.caller import Caller, Provenance
 from memlane.domain.errors import StorageUnavailable
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.purge import Purge, PurgeTarget, connect_for_purge
@@ -49,10 +49,20 @@ HELD_BACK = (
 _PROJECT = click.option("--project", required=True, callback=slug_option, help="The project's slug.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The options of every purge."""
+
+    dry_run: bool
+    yes: bool
+    source: str | None
+    triggered_by: str | None
+
+
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     dry = click.option("--dry-run", is_flag=True, help="Count what would be erased, and change nothing.")
     yes = click.option("--yes", is_flag=True, help="Do not ask.")
-    return dry(yes(command))
+    return dry(yes(origin_options(command)))
 
 
 @click.group()
@@ -68,45 +78,50 @@ def purge() -> None:
 @click.argument("user_id")
 @_PROJECT
 @_options
-def user(user_id: str, project: str, dry_run: bool, yes: bool) -> None:
+def user(user_id: str, project: str, **asked: Any) -> None:
     """Erase a user's memories, and the answers kept for their requests."""
     if not user_id:
         raise click.BadParameter("a user's id is not empty")
-    _purge(project, {"kind": "user", "id": user_id}, dry_run=dry_run, yes=yes)
+    _purge(project, {"kind": "user", "id": user_id}, _Asked(**asked))
 
 
 @purge.command()
 @click.argument("memory_id", type=click.UUID)
 @_PROJECT
 @_options
-def memory(memory_id: UUID, project: str, dry_run: bool, yes: bool) -> None:
+def memory(memory_id: UUID, project: str, **asked: Any) -> None:
     """Erase one memory, live or retired."""
-    _purge(project, {"kind": "memory", "id": str(memory_id)}, dry_run=dry_run, yes=yes)
+    _purge(project, {"kind": "memory", "id": str(memory_id)}, _Asked(**asked))
 
 
 @purge.command("project")
 @click.argument("project", callback=slug_option)
 @_options
-def whole_project(project: str, dry_run: bool, yes: bool) -> None:
+def whole_project(project: str, **asked: Any) -> None:
     """Erase all memories of a project: of every user, and its own."""
-    _purge(project, {"kind": "project", "id": project}, dry_run=dry_run, yes=yes)
+    _purge(project, {"kind": "project", "id": project}, _Asked(**asked))
 
 
-def _purge(project: str, target: dict[str, str], *, dry_run: bool, yes: bool) -> None:
+def _purge(project: str, target: dict[str, str], asked: _Asked) -> None:
     dsn = database_url_from(os.environ)
-    if not (dry_run or yes):
+    purge_id = f"purge-{uuid7()}"
+    origin = None if asked.dry_run else origin_of(purge_id, asked.source, asked.triggered_by)
+    if not (asked.dry_run or asked.yes):
         click.confirm(f"Erase the {target['kind']} {target['id']} of the project {project} for good?", abort=True)
-    receipt = asyncio.run(_carry_out(dsn, project, target, dry_run=dry_run))
+    receipt = asyncio.run(_carry_out(dsn, project, target, purge_id, origin))
     click.echo(orjson.dumps(receipt, option=orjson.OPT_UTC_Z | orjson.OPT_INDENT_2).decode())
 
 
-async def _carry_out(dsn: str, project: str, target: dict[str, str], *, dry_run: bool) -> dict[str, Any]:
-    purge_id, began = f"purge-{uuid7()}", datetime.now(UTC)
+async def _carry_out(
+    dsn: str, project: str, target: dict[str, str], purge_id: str, origin: Provenance | None
+) -> dict[str, Any]:
+    """The receipt; without an origin nothing is changed."""
+    began = datetime.now(UTC)
     pool = Pool(dsn, PoolLimits(max_size=1))
     try:
         tenants = Tenants(pool)
         found = await project_named(tenants, project)
-        operator = None if dry_run else await operator_of(tenants, found, purge_id)
+        operator = None if origin is None else await operator_of(tenants, found, purge_id, origin)
     finally:
         await pool.aclose()
     aim = PurgeTarget(

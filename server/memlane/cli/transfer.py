@@ -16,7 +16,7 @@ from uuid_utils import uuid7
 
 from memlane.app import build
 from memlane.cli.export_file import Marks, export_file, is_mark
-from memlane.cli.operator import operator_of, project_named, with_pool
+from memlane.cli.operator import operator_of, origin_of, origin_options, project_named, with_pool
 from memlane.cli.personal import export_user
 from memlane.cli.progress import progress
 from memlane.cli.server import run_loop
@@ -128,13 +128,16 @@ def _export_project(project: str, out: Path, *, replace: bool) -> int:
 @click.option("--project", required=True, help="The project's slug; it must exist.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--incomplete", is_flag=True, help="Take a file that is not whole: its export broke off, or it was cut.")
-def import_command(project: str, file: Path, incomplete: bool) -> None:
+@origin_options
+def import_command(project: str, file: Path, incomplete: bool, source: str | None, triggered_by: str | None) -> None:
     """Bring the memories of an export into a project, with their ids and dates.
 
     Repeating it changes nothing: a broken import is simply run again. The whole file is checked first; when a
     line is bad, nothing is written. Needs the settings of `memlane api`, as texts are embedded anew.
     """
     settings = load_settings(os.environ, command="memlane import")
+    import_id = f"import-{uuid7()}"
+    origin = origin_of(import_id, source, triggered_by)
     total, secrets = _check(file, DetectSecrets(), incomplete=incomplete)
 
     async def run() -> ImportCount:
@@ -144,7 +147,7 @@ def import_command(project: str, file: Path, incomplete: bool) -> None:
             found = await project_named(tenants, project)
             if found.screens_secrets:
                 _refuse(secrets)
-            operator = await operator_of(tenants, found, f"import-{uuid7()}")
+            operator = await operator_of(tenants, found, import_id, origin)
             count = ImportCount()
             services = process.services
             if services is None:

@@ -61,15 +61,17 @@ async def test_a_save_through_rest_mcp_and_the_command_line_names_three_lanes(
     assert (await memlane("export", "--project", "shop", "--out", str(export), env=env)).code == 0
     line = json.loads(export.read_text().splitlines()[1]) | {"id": "0193b6f0-0000-7000-8000-000000000000"}
     export.write_text(json.dumps(line | {"content": "Likes coffee."}) + "\n")
-    assert (await memlane("import", "--project", "shop", str(export), env=env)).code == 0
+    why = ("--source", "file:one.jsonl", "--triggered-by", "the migration")
+    assert (await memlane("import", "--project", "shop", *why, str(export), env=env)).code == 0
 
     rows = await tail(env)
     assert [(row["lane"], row["source_trust"], row["source_type"]) for row in rows] == [
         ("website", "internal", "thread"),
         ("agents", "internal", "unknown"),
-        ("operator", "trusted", "cli"),
+        ("operator", "trusted", "file"),
     ]
     assert [row["run"] for row in rows][:2] == ["run-1", "run-2"]
+    assert (rows[2]["source_id"], rows[2]["triggered_by"]) == ("one.jsonl", "the migration")
     assert [row["key"] for row in rows] == [rest.split("_")[1], mcp.split("_")[1], None]
     assert [row["lane"] for row in await tail(env, "--lane", "agents")] == ["agents"]
     assert [row["lane"] for row in await tail(env, "--limit", "1")] == ["operator"]

@@ -41,7 +41,8 @@ async def redis() -> AsyncIterator[RedisServer]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def service(lone_deployment: Deployment, embedder: Embedder, redis: RedisServer) -> AsyncIterator[Service]:
-    settings = lone_deployment.settings(redis_url=redis.url)
+    # With a rate, slow enough that Redis holds keys of these very users for some seconds.
+    settings = lone_deployment.settings(redis_url=redis.url, rate_per_user=3.0)
     async with running_service(lone_deployment, settings, embedder=borrowed(embedder)) as (running, _):
         yield running
 
@@ -76,14 +77,19 @@ async def places_of(deployment: Deployment, redis: RedisServer, needle: str) -> 
         " or histogram_bounds::text ilike $1 or most_common_elems::text ilike $1"
     )
     found += [f"samples of {row['tablename']}" for row in await deployment.fetch(stats, stem)]
-    client = Redis.from_url(redis.url, decode_responses=True)
+    for key, value in (await keys_of(redis)).items():
+        if stem.strip("%").lower() in f"{key} {value}".lower():
+            found.append(f"redis {key}")
+    return found
+
+
+async def keys_of(redis: RedisServer) -> dict[str, str]:
+    """Every key of Redis, and its value as it is stored."""
+    client = Redis.from_url(redis.url)
     try:
-        async for key in client.scan_iter():
-            if needle.lower() in key.lower() or needle.lower() in str(await client.dump(key)).lower():
-                found.append(f"redis {key}")
+        return {str(key): str(await client.dump(key)) async for key in client.scan_iter()}
     finally:
         await client.aclose()
-    return found
 
 
 async def all_of(deployment: Deployment, user: str) -> dict[str, list[str]]:
@@ -135,6 +141,7 @@ async def test_a_purged_user_stands_nowhere_and_another_one_is_as_before_byte_fo
     assert {"memories", "memory_revisions", "idempotency_keys"} <= set(
         await places_of(lone_deployment, redis, NEEDLE)
     ), "the search finds what there is"
+    assert await keys_of(redis), "Redis is searched for something"
     before = await all_of(lone_deployment, "bob")
     assert all(before.values())
 
@@ -252,6 +259,23 @@ async def test_the_only_user_of_a_database_leaves_no_sample_in_the_planners_stat
     assert await places_of(lone_deployment, redis, NEEDLE) == []
     for table in ("memory_revisions", "idempotency_keys", "channel_statistics"):
         assert await lone_deployment.fetch(f"select * from {table}") == []  # noqa: S608 - our own names
+
+
+async def test_the_ledger_names_what_a_purge_was_for_and_who_wanted_it(
+    lone_deployment: Deployment, service: Service
+) -> None:
+    me = headers_of(await lone_deployment.key(), "ada")
+    saved = await service.save(me, f"{NEEDLE} likes tea.")
+    whose = ("memory", saved["id"], "--project", "shop")
+    refused = await purge(lone_deployment, *whose, "--source", "no type")
+    assert (refused.code, "--source" in refused.err, "must be <type>:<id>" in refused.err) == (2, True, True)
+    long = await purge(lone_deployment, *whose, "--triggered-by", "x" * 257)
+    assert (long.code, "--triggered-by" in long.err, "256 characters" in long.err) == (2, True, True)
+    receipt = await receipt_of(lone_deployment, *whose, "--source", "ticket:4711", "--triggered-by", "the privacy desk")
+    (row,) = await lone_deployment.fetch(
+        "select run, source_type, source_id, source_trust, triggered_by from write_ledger where operation = 'purged'"
+    )
+    assert tuple(row.values()) == (receipt["receipt"], "ticket", "4711", "trusted", "the privacy desk")
 
 
 async def test_a_receipt_tells_of_a_transaction_that_can_still_read_what_was_erased(
