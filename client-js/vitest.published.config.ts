@@ -10,6 +10,7 @@ export default defineConfig({
   test: {
     include: ["test/published/*.test.ts"],
     globalSetup: ["test/published/build.ts"],
+    env: { COPILOTKIT_TELEMETRY_DISABLED: "true" },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     maxWorkers: 2,
