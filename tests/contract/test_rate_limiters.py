@@ -66,6 +66,13 @@ async def test_it_passes_again_at_the_steady_rate(limiter: RateLimiter) -> None:
     assert await passes(limiter, charge("steady", 20))
 
 
+async def test_a_cost_that_no_burst_holds_passes_and_then_a_whole_burst_is_waited_for(limiter: RateLimiter) -> None:
+    assert await passes(limiter, charge("large", 5, 60))
+    refused = await limiter.charge([charge("large", 5, 60)])
+    assert refused is not None
+    assert 9 < refused[1] <= 10
+
+
 async def test_two_processes_share_what_redis_counts(redis: RedisServer) -> None:
     one, other = RedisLimiter(redis.url), RedisLimiter(redis.url)
     assert await passes(one, charge("shared", cost=10))

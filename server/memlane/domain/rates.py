@@ -35,7 +35,8 @@ class Charge:
     Attributes:
         key: Names the subject; holds no user's id in clear.
         rate: Its rate.
-        cost: How many at once; more than a burst holds is never allowed, so it is cut to that.
+        cost: How many at once; more than a burst holds would never be allowed, so it is cut to that: it passes when
+            the subject has rested, and uses up all of its burst.
         what: What there were too many of, for people.
     """
 
@@ -62,7 +63,8 @@ def decide_rate(used_until: float, now: float, charge: Charge) -> tuple[float, f
         The new number, and the seconds to wait: 0 when it is allowed; else the number is as before.
     """
     ahead = max(used_until, now) + charge.seconds
-    wait = ahead - charge.rate.tolerance - now
+    # The same sum on both sides: what a subject that rested may use up must not fail by a rounding error.
+    wait = ahead - (now + charge.rate.tolerance)
     return (used_until, wait) if wait > 0 else (ahead, 0.0)
 
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from integration.mcp.house import mcp_client
@@ -29,6 +30,10 @@ async def strict(house: Service, embedder: Embedder) -> AsyncIterator[Shop]:
 
 def draft(number: int) -> dict[str, Any]:
     return {"content": f"Shelf {number} is full.", "kind": "topical"}
+
+
+def batch(size: int) -> dict[str, Any]:
+    return {"memories": [draft(number) for number in range(size)]}
 
 
 async def until_limited(shop: Shop, me: dict[str, Any]) -> int:
@@ -58,15 +63,14 @@ async def test_a_key_and_user_have_a_burst_and_others_are_not_touched(strict: Sh
 async def test_a_lane_has_its_own_limit_of_writes_over_all_its_keys_and_users(strict: Shop) -> None:
     lane = {"lane": "busy", "mode": LaneMode.READ_WRITE}
     first, second = await strict.headers("u1", **lane), await strict.headers("u2", **lane)
-    body = {"memories": [draft(number) for number in range(LANE_WRITES * BURST - 1)]}
-    assert (await strict.post(first, body, "/api/memories/batch")).status_code == 200
+    assert (await strict.post(first, batch(LANE_WRITES * BURST - 1), "/api/memories/batch")).status_code == 200
     answers = await asyncio.gather(*(strict.post(second, draft(number)) for number in range(20)))
     assert 429 in {answer.status_code for answer in answers}
     refusals = [answer for answer in answers if answer.status_code == 429]
     assert {error_of(answer) for answer in refusals} == {(429, "RATE_LIMITED")}
     assert all(int(answer.headers["retry-after"]) >= 1 for answer in refusals)
-    body = {"memories": [draft(number) for number in range(100)]}
-    assert error_of(await strict.post(first, body, "/api/memories/batch")) == (429, "RATE_LIMITED")
+    # In a lane that rested the same batch passes: see below.
+    assert error_of(await strict.post(first, batch(100), "/api/memories/batch")) == (429, "RATE_LIMITED")
     async with mcp_client(strict.service.url, first) as client:
         tried = (client.call_tool("save_memory", {"content": "Likes tea.", "kind": "topical"}) for _ in range(20))
         codes = {(one.meta or {}).get("memlane/error", {}).get("code") for one in await asyncio.gather(*tried)}
@@ -74,6 +78,36 @@ async def test_a_lane_has_its_own_limit_of_writes_over_all_its_keys_and_users(st
         assert not (await client.call_tool("recall_memory", {"query": "shelf"})).is_error, "reads go on"
     # Another lane writes on.
     assert (await strict.post(await strict.headers("u1"), draft(100))).status_code == 201
+
+
+@pytest.mark.parametrize("size", [LANE_WRITES * BURST + 1, 100])
+async def test_a_batch_that_no_burst_holds_passes_in_a_lane_that_rested_and_uses_it_up(strict: Shop, size: int) -> None:
+    me = await strict.headers("u1", lane=f"batch-{size}", mode=LaneMode.READ_WRITE)
+    # What only reads uses up nothing of the lane.
+    assert (await strict.client.get("/api/memories?limit=1", headers=me)).status_code == 200
+    began = time.monotonic()
+    saved = await strict.post(me, batch(size), "/api/memories/batch")
+    assert (saved.status_code, len(saved.json()["outcomes"])) == (200, size)
+    refusal = await strict.post(me, batch(size), "/api/memories/batch")
+    assert error_of(refusal) == (429, "RATE_LIMITED")
+    assert BURST - (time.monotonic() - began) <= int(refusal.headers["retry-after"]) <= BURST
+    assert "writes of this key's lane" in refusal.json()["error"]["message"]
+
+
+async def test_a_batch_that_comes_back_when_it_was_told_passes(strict: Shop) -> None:
+    me = await strict.headers("u1", lane="patient", mode=LaneMode.READ_WRITE)
+    assert (await strict.post(me, batch(LANE_WRITES * BURST + 1), "/api/memories/batch")).status_code == 200
+    refusal = await strict.post(me, batch(LANE_WRITES * 4), "/api/memories/batch")
+    assert error_of(refusal) == (429, "RATE_LIMITED")
+    await asyncio.sleep(int(refusal.headers["retry-after"]))
+    assert (await strict.post(me, batch(LANE_WRITES * 4), "/api/memories/batch")).status_code == 200
+
+
+async def test_a_batch_that_is_not_valid_uses_up_nothing_of_its_lane(strict: Shop) -> None:
+    me = await strict.headers("u1", lane="clumsy", mode=LaneMode.READ_WRITE)
+    for _ in range(3):
+        assert (await strict.post(me, {"memories": []}, "/api/memories/batch")).status_code == 400
+    assert (await strict.post(me, batch(LANE_WRITES * BURST), "/api/memories/batch")).status_code == 200
 
 
 async def test_the_rate_is_told_before_lane_and_grant_and_body(strict: Shop) -> None:

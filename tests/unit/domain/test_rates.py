@@ -46,8 +46,30 @@ def test_what_is_refused_costs_nothing() -> None:
     assert (used, wait > 0) == (120.0, True)
 
 
-def test_a_cost_that_no_burst_holds_passes_when_nothing_else_was_asked() -> None:
-    assert decide_rate(0.0, 100.0, charge(1, 1000))[1] == 0
+@given(per_second=st.floats(0.1, 1000), cost=st.integers(1, 100_000), now=st.floats(0, 1e7))
+def test_any_cost_passes_at_any_moment_when_nothing_else_was_asked(per_second: float, cost: int, now: float) -> None:
+    assert decide_rate(0.0, now, charge(per_second, cost))[1] == 0
+
+
+# From here on 10 s later stands on a coarser grid of floating point.
+@pytest.mark.parametrize("now", [2**17 - 9.999_999_9, 2**17 - 1 / 3, 2**20 - 0.1])
+def test_a_whole_burst_passes_where_the_clock_loses_a_bit(now: float) -> None:
+    assert decide_rate(0.0, now, charge(5, 60))[1] == 0
+
+
+def test_a_cost_that_no_burst_holds_does_not_pass_behind_anything_else() -> None:
+    used, _ = decide_rate(0.0, 100.0, charge(5))
+    used, wait = decide_rate(used, 100.0, charge(5, 60))
+    assert wait == pytest.approx(1 / 5)
+    assert decide_rate(used, 100.0 + wait + 1e-6, charge(5, 60))[1] == 0
+
+
+@given(per_second=st.floats(0.1, 100), first=st.integers(1, 2000), second=st.integers(1, 2000), now=st.floats(0, 1e6))
+def test_what_waits_as_long_as_it_was_told_passes(per_second: float, first: int, second: int, now: float) -> None:
+    used, _ = decide_rate(0.0, now, charge(per_second, first))
+    used, wait = decide_rate(used, now, charge(per_second, second))
+    assert 0 <= wait <= BURST_SECONDS + 1e-6
+    assert not wait or decide_rate(used, now + wait + 1e-6, charge(per_second, second))[1] == 0
 
 
 @pytest.mark.parametrize(("wait", "told"), [(0.01, 1), (1.0, 1), (1.2, 2), (59.9, 60)])
