@@ -74,21 +74,23 @@ class Call(Generic[T]):
     body: Any = None
     query: Mapping[str, str] = field(default_factory=dict)
     key: str | None = None
-    repeatable: bool = True
 
 
 class Calls:
-    """Builds requests; knows nothing of how they are sent."""
+    """Builds requests; knows nothing of how they are sent.
+
+    Every one may be repeated when its answer is lost: what writes carries a key, but for `forget`, whose repetition
+    changes nothing.
+    """
 
     def save(self, draft: Draft, idempotency_key: str | None) -> Call[Memory]:
         """POST /api/memories."""
-        key = idempotency_key or uuid4().hex
-        return Call("POST", "/api/memories", _memory, draft.body(), key=key)
+        return Call("POST", "/api/memories", _memory, draft.body(), key=idempotency_key or uuid4().hex)
 
-    def save_all(self, drafts: Sequence[Draft]) -> "Call[list[Memory | MemlaneApiError]]":
+    def save_all(self, drafts: Sequence[Draft], idempotency_key: str | None) -> "Call[list[Memory | MemlaneApiError]]":
         """POST /api/memories/batch."""
         body = {"memories": [draft.body() for draft in drafts]}
-        return Call("POST", "/api/memories/batch", _outcomes, body, repeatable=False)
+        return Call("POST", "/api/memories/batch", _outcomes, body, key=idempotency_key or uuid4().hex)
 
     def supersede(self, memory_id: str, draft: Draft, idempotency_key: str | None) -> Call[Memory]:
         """PATCH /api/memories/{id}."""
@@ -116,9 +118,9 @@ class Calls:
         """DELETE /api/memories/{id}."""
         return Call("DELETE", _path(memory_id), lambda _: None)
 
-    def restore(self, memory_id: str) -> Call[Memory]:
+    def restore(self, memory_id: str, idempotency_key: str | None) -> Call[Memory]:
         """POST /api/memories/{id}/restore."""
-        return Call("POST", f"{_path(memory_id)}/restore", _memory)
+        return Call("POST", f"{_path(memory_id)}/restore", _memory, key=idempotency_key or uuid4().hex)
 
     def provenance(self, memory_id: str) -> Call[list[dict[str, Any]]]:
         """GET /api/memories/{id}/provenance."""
@@ -138,7 +140,7 @@ def attempts(call: Call[T]) -> Generator[Any, Any, Answer]:
         request["headers"] = {"Idempotency-Key": call.key}
     for attempt in range(1, TRIES + 1):
         answer: Answer = yield request
-        wait = _wait(call, answer, attempt)
+        wait = _wait(answer, attempt)
         if wait is None or attempt == TRIES:
             return answer
         yield wait
@@ -158,12 +160,12 @@ def read_answer(call: Call[T], answer: Answer) -> T:
     raise _error_of(answer)
 
 
-def _wait(call: Call[T], answer: Answer, attempt: int) -> float | None:
+def _wait(answer: Answer, attempt: int) -> float | None:
     """Seconds before the next attempt; None when there is none to be made."""
     # Jitter, so that many scripts do not come back all at once.
     backoff: float = FIRST_WAIT_SECONDS * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)  # noqa: S311 - jitter is no secret
     if isinstance(answer, httpx.TransportError):
-        return backoff if call.repeatable or isinstance(answer, httpx.ConnectError) else None
+        return backoff
     if answer.status_code not in _RETRIED:
         return None
     asked: float | None = _seconds(answer.headers.get("retry-after"))

@@ -20,6 +20,9 @@ TIMEOUT_SECONDS = 15.0
 class _Client:
     """What both clients share.
 
+    What gets no answer, or 429, 502, 503 or 504, is tried three more times. A write carries an `Idempotency-Key`, the
+    caller's or a random one, so that a retry writes nothing twice; within 24 h the same key gives the same answer.
+
     Args:
         url: The service's base URL.
         key: A runtime key.
@@ -81,9 +84,15 @@ class Memlane(_Client):
         """Save a statement; one that is known already absorbs it (`absorbed`)."""
         return self._send(self._calls.save(Draft(content, kind, scope, source_thread_ids), idempotency_key))
 
-    def save_all(self, drafts: Sequence[Draft]) -> list[Memory | MemlaneApiError]:
-        """Save up to 100 drafts, each a write of its own with its own outcome, in order."""
-        return self._send(self._calls.save_all(drafts))
+    def save_all(
+        self, drafts: Sequence[Draft], *, idempotency_key: str | None = None
+    ) -> list[Memory | MemlaneApiError]:
+        """Save up to 100 drafts, each a write of its own with its own outcome, in order.
+
+        Repeated with the same key and drafts it writes only those whose outcome was an error; the others' outcomes are
+        as they were.
+        """
+        return self._send(self._calls.save_all(drafts, idempotency_key))
 
     def supersede(self, memory_id: str, draft: Draft, *, idempotency_key: str | None = None) -> Memory:
         """Replace a live memory by another of the same kind and scope; it has a new id."""
@@ -116,12 +125,16 @@ class Memlane(_Client):
         return self._send(self._calls.read(memory_id))
 
     def forget(self, memory_id: str) -> None:
-        """Retire a memory; repeating it is fine."""
+        """Retire a memory; one that is retired already stays so, and that is no error.
+
+        Raises:
+            NotFound: This caller can see no memory of that id, live or retired.
+        """
         self._send(self._calls.forget(memory_id))
 
-    def restore(self, memory_id: str) -> Memory:
+    def restore(self, memory_id: str, *, idempotency_key: str | None = None) -> Memory:
         """Bring a retired memory back, unless a live one says the same: then that one."""
-        return self._send(self._calls.restore(memory_id))
+        return self._send(self._calls.restore(memory_id, idempotency_key))
 
     def provenance(self, memory_id: str) -> list[dict[str, Any]]:
         """The ledger of one memory, oldest write first, as the wire has it."""
@@ -170,9 +183,11 @@ class AsyncMemlane(_Client):
         """See `Memlane.save`."""
         return await self._send(self._calls.save(Draft(content, kind, scope, source_thread_ids), idempotency_key))
 
-    async def save_all(self, drafts: Sequence[Draft]) -> list[Memory | MemlaneApiError]:
+    async def save_all(
+        self, drafts: Sequence[Draft], *, idempotency_key: str | None = None
+    ) -> list[Memory | MemlaneApiError]:
         """See `Memlane.save_all`."""
-        return await self._send(self._calls.save_all(drafts))
+        return await self._send(self._calls.save_all(drafts, idempotency_key))
 
     async def supersede(self, memory_id: str, draft: Draft, *, idempotency_key: str | None = None) -> Memory:
         """See `Memlane.supersede`."""
@@ -209,9 +224,9 @@ class AsyncMemlane(_Client):
         """See `Memlane.forget`."""
         await self._send(self._calls.forget(memory_id))
 
-    async def restore(self, memory_id: str) -> Memory:
+    async def restore(self, memory_id: str, *, idempotency_key: str | None = None) -> Memory:
         """See `Memlane.restore`."""
-        return await self._send(self._calls.restore(memory_id))
+        return await self._send(self._calls.restore(memory_id, idempotency_key))
 
     async def provenance(self, memory_id: str) -> list[dict[str, Any]]:
         """See `Memlane.provenance`."""

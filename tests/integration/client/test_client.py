@@ -5,11 +5,12 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
 import pytest
 
 from integration.rest.house import Shop
@@ -20,6 +21,7 @@ from memlane.client import (
     Draft,
     Memlane,
     MemlaneApiError,
+    Memory,
     NotFound,
     QuotaExceeded,
     RateLimited,
@@ -31,6 +33,7 @@ from memlane.client import (
 from memlane.client.errors import ERRORS
 from memlane.domain.lane import LaneMode
 from memlane.rest.errors import STATUS_OF
+from support.service import headers_of
 
 GONE = "0193b6f0-0000-7000-8000-000000000000"
 
@@ -120,8 +123,9 @@ class _Failing(BaseHTTPRequestHandler):
         if status == 0:
             self.connection.close()
             return
+        done = {"outcomes": [MEMORY]} if self.path.endswith("/batch") else MEMORY
         body = json.dumps(
-            MEMORY if status < 400 else {"error": {"code": CODES[status], "message": "m", "requestId": "r"}}
+            done if status < 400 else {"error": {"code": CODES[status], "message": "m", "requestId": "r"}}
         ).encode()
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -147,12 +151,18 @@ def failing(*script: int | tuple[int, dict[str, str]]) -> Iterator[tuple[str, li
     """A server that answers in this order; what it saw."""
     steps = [step if isinstance(step, tuple) else (step, {}) for step in script]
     seen: list[tuple[str, str | None]] = []
-    handler = type("Scripted", (_Failing,), {"script": steps, "seen": seen})
+    with served(type("Scripted", (_Failing,), {"script": steps, "seen": seen})) as url:
+        yield url, seen
+
+
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server of a thread of its own; its URL."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
@@ -188,11 +198,115 @@ def test_a_service_that_asks_for_a_long_wait_is_not_waited_for() -> None:
         assert fault.value.retry_after == 60
 
 
-def test_a_batch_whose_connection_was_cut_is_not_sent_twice() -> None:
-    with failing(0, 201) as (url, seen), Memlane(url, "k", user="u") as memory:
-        with pytest.raises(Unavailable, match="UNREACHABLE"):
-            memory.save_all([Draft("x", "topical")])
-        assert len(seen) == 1
+def test_every_write_but_forget_is_tried_again_with_one_key_the_callers_or_a_new_one() -> None:
+    draft = Draft("x", "topical")
+    writes: list[Callable[[Memlane, str | None], object]] = [
+        lambda memory, key: memory.save("x", "topical", idempotency_key=key),
+        lambda memory, key: memory.save_all([draft], idempotency_key=key),
+        lambda memory, key: memory.supersede(GONE, draft, idempotency_key=key),
+        lambda memory, key: memory.restore(GONE, idempotency_key=key),
+    ]
+    sent: list[str] = []
+    for write in writes:
+        for own in (None, None, "mine"):
+            with failing(0, 201) as (url, seen), Memlane(url, "k", user="u") as memory:
+                write(memory, own)
+            (key,) = {key for _, key in seen}
+            assert len(seen) == 2
+            assert key
+            assert own in {None, key}
+            sent.append(key)
+    assert len(set(sent)) == 2 * len(writes) + 1, "no two requests share a key that nobody chose"
+
+
+class _Losing(BaseHTTPRequestHandler):
+    """Hands requests on to a service, and loses the first answer after the service has done its work."""
+
+    service: str
+    lost: int
+    answered: list[int]
+
+    def _answer(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "host"}
+        answer = httpx.request(self.command, self.service + self.path, headers=headers, content=body, timeout=10)
+        self.answered.append(answer.status_code)
+        first = len(self.answered) == 1
+        if first and self.lost == 0:
+            self.connection.close()
+            return
+        self.send_response(self.lost if first else answer.status_code)
+        body = b"" if first else answer.content
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library's names
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+LOST = [pytest.param(0, id="cut"), 502, 503, 504]
+
+
+@contextmanager
+def losing(service: str, lost: int) -> Iterator[tuple[str, list[int]]]:
+    """A proxy whose first answer is this in place of the service's (0: none); what the service answered."""
+    answered: list[int] = []
+    with served(type("Before", (_Losing,), {"service": service, "lost": lost, "answered": answered})) as url:
+        yield url, answered
+
+
+async def operations(shop: Shop) -> list[str]:
+    return [row[0] for row in await shop.rows("select operation from write_ledger where project_id = $1 order by id")]
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_batch_whose_answer_was_lost_is_written_once(shop: Shop, lost: int) -> None:
+    drafts = [Draft("Likes tea.", "topical"), Draft("The password is in the vault.", "topical"), Draft("x", "topical")]
+    with losing(shop.service.url, lost) as (url, answered):
+        async with AsyncMemlane(url, await shop.key(), user="ada") as memory:
+            outcomes = await memory.save_all(drafts)
+    assert answered == [200, 200]
+    assert [one.absorbed for one in outcomes if isinstance(one, Memory)] == [False] * 3
+    assert await operations(shop) == ["created"] * 3
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_restore_whose_answer_was_lost_is_written_once(shop: Shop, lost: int) -> None:
+    key = await shop.key()
+    saved = await shop.save(headers_of(key, "ada"), "Likes tea.")
+    await shop.retire(headers_of(key, "ada"), saved["id"])
+    with losing(shop.service.url, lost) as (url, answered):
+        async with AsyncMemlane(url, key, user="ada") as memory:
+            assert (await memory.restore(saved["id"])).id == saved["id"]
+    assert answered == [200, 200]
+    assert await operations(shop) == ["created", "retired", "restored"]
+
+
+@pytest.mark.parametrize("lost", LOST)
+async def test_a_forget_whose_answer_was_lost_is_written_once_and_is_no_error(shop: Shop, lost: int) -> None:
+    key = await shop.key()
+    saved = await shop.save(headers_of(key, "ada"), "Likes tea.")
+    with losing(shop.service.url, lost) as (url, answered):
+        async with AsyncMemlane(url, key, user="ada") as memory:
+            await memory.forget(saved["id"])
+            await memory.forget(saved["id"])
+            assert answered == [204] * 3
+            with pytest.raises(NotFound):
+                await memory.forget(GONE)
+    assert await operations(shop) == ["created", "retired"]
+
+
+async def test_a_script_that_is_run_again_with_its_own_keys_writes_nothing_twice(shop: Shop) -> None:
+    drafts = [Draft("Likes tea.", "topical"), Draft("Likes rye.", "topical")]
+    async with AsyncMemlane(shop.service.url, await shop.key(), user="ada") as memory:
+        runs = [await memory.save_all(drafts, idempotency_key="nightly") for _ in range(2)]
+        assert runs[0] == runs[1]
+        with pytest.raises(Conflict, match="IDEMPOTENCY_CONFLICT"):
+            await memory.save_all(drafts[:1], idempotency_key="nightly")
+    assert await operations(shop) == ["created", "created"]
 
 
 def test_a_service_that_is_not_there_is_unreachable() -> None:
