@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from architecture.source import PACKAGE, ROOT, called, modules, nodes
 from memlane.domain import errors
 from memlane.domain.errors import MemlaneError, Misconfigured, StorageUnavailable, TokenRejected
@@ -90,6 +92,75 @@ def test_sql_stands_only_in_query_files_and_migrations() -> None:
         if not name.startswith(allowed)
     ]
     assert found == []
+
+
+_CHANGES_THE_LEDGER = re.compile(
+    r"""\b(?:update|delete\s+from|truncate(?:\s+table)?|merge\s+into)\s+(?:only\s+)?      # what is done
+        (?:[\w$"]+\s*,\s*)*                                                            # truncate takes several
+        (?:"?\w+"?\s*\.\s*)?"?(?:write_ledger\b|\0)                                    # in any schema
+      | \binsert\s+into\s+(?:"?\w+"?\s*\.\s*)?"?write_ledger\b[^;]*?\bdo\s+update\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def changes_the_ledger(sql: str) -> bool:
+    """Whether a text holds a statement that does more to `write_ledger` than add rows.
+
+    A NUL stands for what is put in at run time: it may be any table's name.
+    """
+    without_comments = re.sub(r"--[^\n]*|/\*.*?\*/", " ", sql, flags=re.DOTALL)
+    return _CHANGES_THE_LEDGER.search(without_comments) is not None
+
+
+def texts_in_code() -> list[tuple[str, str]]:
+    """Every string of the code with its place, a formatted one whole, with NUL for what is put in."""
+    found = []
+    for name, node in nodes():
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "\0" for part in node.values)
+            found.append((f"{name}:{node.lineno}", "".join(map(str, parts))))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append((f"{name}:{node.lineno}", node.value))
+    return found
+
+
+def test_the_ledger_is_append_only() -> None:
+    files = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in PACKAGE.rglob("*.sql")}
+    assert any("insert into write_ledger" in text for text in files.values()), "the files were found"
+    places = [*files.items(), *texts_in_code()]
+    assert [place for place, text in places if changes_the_ledger(text)] == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update write_ledger set run = ''",
+        "with old as (delete\n from write_ledger where id = 1 returning *) select 1",
+        'DELETE FROM ONLY public."write_ledger"',
+        "truncate write_ledger",
+        "truncate table memories, write_ledger cascade",
+        "insert into write_ledger (id) values (1) on conflict (id) do update set run = ''",
+        "merge into write_ledger l using x on true when matched then delete",
+        "delete from \0 where project_id = $1",
+        "update -- why\n write_ledger set run = ''",
+    ],
+)
+def test_a_change_of_the_ledger_is_recognised(sql: str) -> None:
+    assert changes_the_ledger(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "insert into write_ledger (id) values (1); insert into channels values (1) on conflict do update set seq = 1",
+        "select 1 from write_ledger for update",
+        "update channels set ledger_rows = (select count(*) from write_ledger)",
+        "-- Nobody may delete from write_ledger.\nselect 1",
+        "vacuum (analyze, truncate false) \0",
+    ],
+)
+def test_what_reads_the_ledger_or_adds_to_it_is_no_change(sql: str) -> None:
+    assert not changes_the_ledger(sql)
 
 
 def every_error() -> set[type[MemlaneError]]:

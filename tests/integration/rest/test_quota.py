@@ -5,7 +5,10 @@ from typing import Any
 
 from integration.cli.shell import memlane
 from integration.mcp.house import mcp_client, refused
-from integration.rest.house import Shop, error_of
+from integration.rest.house import Borrowed, Shop, error_of
+from memlane.config import load_settings
+from memlane.usecases.ports import Embedder
+from support.service import running_service
 
 
 async def limit(shop: Shop, most: int) -> None:
@@ -47,6 +50,23 @@ async def test_writes_at_the_same_moment_do_not_pass_the_limit(shop: Shop) -> No
     )
     assert sorted(answer.status_code for answer in answers) == [201] * 5 + [409] * 7
     assert len(await shop.listed(me)) == 5
+
+
+async def test_the_deployments_limit_holds_for_a_project_without_its_own(shop: Shop, embedder: Embedder) -> None:
+    settings = load_settings(shop.deployment.environment(MEMLANE_MAX_LIVE_MEMORIES="2"))
+    async with running_service(shop.deployment, settings, embedder=Borrowed(embedder)) as (service, _):  # type: ignore[arg-type]
+        small = Shop(service)
+        me = await small.headers()
+        for number in range(2):
+            await small.save(me, f"Shelf {number} is full.")
+        refusal = await small.post(me, {"content": "Likes walks.", "kind": "topical"})
+        assert error_of(refusal) == (409, "QUOTA_EXCEEDED")
+        assert "2 live memories" in refusal.json()["error"]["message"]
+        await limit(small, 3)
+        # Another key: what a service knows of the first one may be 4 s old.
+        me = await small.headers()
+        await small.save(me, "Likes walks.")
+        assert error_of(await small.post(me, {"content": "Likes rye.", "kind": "topical"})) == (409, "QUOTA_EXCEEDED")
 
 
 async def test_an_operator_sets_the_limit_of_a_project(shop: Shop, me: dict[str, Any]) -> None:
