@@ -11,9 +11,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Message
 
-from memlane.mcp_tools.server import MemoryServer
+from memlane.domain.errors import MemlaneError, PayloadTooLarge, ValidationFailed
+from memlane.mcp_tools.server import MemoryServer, protocol_error
+from memlane.rest.bodies import encode
 from memlane.rest.credentials import key_of
 from memlane.rest.door import Operation, PathDoor
+from memlane.rest.errors import error_response
 from memlane.rest.parsing import BODY_MAX, read_body
 from memlane.usecases.authenticate import Gate
 from memlane.usecases.ports import Services
@@ -51,10 +54,12 @@ class McpEndpoint:
         """One message of the protocol.
 
         Raises:
-            PayloadTooLarge: The body is over 512 KiB.
             Unauthenticated, StorageUnavailable: Of a message that is neither a list nor a call.
         """
-        body = await read_body(request)
+        try:
+            body = await read_body(request)
+        except (PayloadTooLarge, ValidationFailed) as fault:
+            return _unread(fault, request)
         if _method_of(body) not in _ANSWERED_INSIDE:
             await key_of(request, self._gate)
         sent: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -88,6 +93,17 @@ class _Answer:
         response = Response(bytes(self._body), status_code=self._status)
         response.raw_headers = self._headers
         return response
+
+
+def _unread(fault: MemlaneError, request: Request) -> Response:
+    """The answer to a body that was not read: an error of the protocol, as clients show nothing else to who called.
+
+    Its id is null, as JSON-RPC wants it where none was read: a client knows which of its requests got this answer.
+    """
+    response = error_response(fault, request.state.request_id)
+    error = protocol_error(fault, request).error.model_dump(mode="json")
+    body = encode({"jsonrpc": "2.0", "id": None, "error": error})
+    return Response(body, status_code=response.status_code, media_type="application/json")
 
 
 def _method_of(body: bytes) -> str | None:

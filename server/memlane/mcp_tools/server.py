@@ -76,7 +76,7 @@ class MemoryServer:
             return ListToolsResult(tools=[])
         except MemlaneError as fault:
             metrics.DENIALS.labels(fault.code).inc()
-            raise _protocol_error(fault, ctx.request) from None
+            raise protocol_error(fault, ctx.request) from None
         return ListToolsResult(tools=[tool for tool in (_listed(one, caller) for one in TOOLS) if tool is not None])
 
     async def call_tool(self, ctx: Any, params: CallToolRequestParams) -> CallToolResult:
@@ -135,6 +135,7 @@ def _error_object(fault: MemlaneError, request_id: str) -> dict[str, Any]:
     return error
 
 
-def _protocol_error(fault: MemlaneError, request: Request) -> MCPError:
+def protocol_error(fault: MemlaneError, request: Request) -> MCPError:
+    """A refusal as the protocol's own error: its message begins with the contract's code."""
     error = _error_object(fault, request.state.request_id)
     return MCPError(INVALID_REQUEST, f"{fault.code}: {fault.message}", error)

@@ -12,11 +12,13 @@ import pytest
 import pytest_asyncio
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INVALID_REQUEST
 
-from integration.mcp.house import MODES, call, names, refused, text_of
+from integration.mcp.house import MODES, call, mcp_client, names, refused, text_of
 from integration.rest.house import Shop
 from memlane.domain.lane import LaneMode
 from memlane.embedded.postgres import EmbeddedPostgres
+from memlane.observability.metrics import REGISTRY
 from memlane.storage.migrate import migrate
 from oracle.balancer import Backend, Balancer
 from support.postgres import drop_database, fresh_database, template_database
@@ -157,7 +159,7 @@ async def test_a_host_that_is_not_ours_and_a_foreign_origin_are_refused(shop: Sh
     assert page.status_code == 403
 
 
-async def test_what_is_no_post_or_no_key_or_too_long_is_answered_as_rest_does(shop: Shop) -> None:
+async def test_what_is_no_post_or_no_key_is_answered_as_rest_does(shop: Shop) -> None:
     me = {**await shop.headers(), **ACCEPT}
     for method in ("GET", "DELETE"):
         answer = await shop.client.request(method, "/mcp", headers=me)
@@ -166,8 +168,69 @@ async def test_what_is_no_post_or_no_key_or_too_long_is_answered_as_rest_does(sh
     assert unknown.status_code == 401
     assert unknown.json()["error"]["code"] == "UNAUTHENTICATED"
     assert unknown.headers["www-authenticate"] == "Bearer"
-    long = await shop.client.post("/mcp", headers=me, json={**PING, "params": {"x": "y" * (512 * 1024)}})
-    assert long.json()["error"]["code"] == "PAYLOAD_TOO_LARGE"
     broken = await shop.client.post("/mcp", headers={**me, "Content-Type": "application/json"}, content=b"{")
     assert broken.status_code == 400
     assert answer.headers["x-request-id"]
+
+
+LONG = "y" * (512 * 1024)
+
+
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_message_that_is_too_long_is_an_error_of_the_protocol(shop: Shop, announced: bool) -> None:
+    me = {**await shop.headers(), **ACCEPT, "Content-Type": "application/json"}
+    body = json.dumps({**PING, "params": {"x": LONG}}).encode()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 100_000):
+            yield body[start : start + 100_000]
+
+    denials = {"code": "PAYLOAD_TOO_LARGE"}
+    before = REGISTRY.get_sample_value("memlane_denials_total", denials) or 0
+    answer = await shop.client.post("/mcp", headers=me, content=body if announced else pieces())
+    assert (answer.status_code, answer.headers["content-type"]) == (413, "application/json")
+    told = answer.json()
+    message = "The body is over 512 KiB."
+    assert (told["jsonrpc"], told["id"], told["error"]["code"]) == ("2.0", None, INVALID_REQUEST)
+    assert told["error"]["message"] == f"PAYLOAD_TOO_LARGE: {message}"
+    assert told["error"]["data"] == {
+        "code": "PAYLOAD_TOO_LARGE", "message": message, "requestId": answer.headers["x-request-id"]
+    }  # fmt: skip
+    assert REGISTRY.get_sample_value("memlane_denials_total", denials) == before + 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("times", [1, 16])
+async def test_a_call_that_is_too_long_fails_by_its_code_and_the_session_goes_on(
+    shop: Shop, mode: Any, times: int
+) -> None:
+    async with mcp_client(shop.service.url, await shop.headers(), mode) as client:
+        with pytest.raises(MCPError, match=r"^PAYLOAD_TOO_LARGE: ") as fault:
+            await client.call_tool("save_memory", {"content": LONG * times, "kind": "topical"})
+        assert fault.value.error.data["code"] == "PAYLOAD_TOO_LARGE"
+        await call(client, "save_memory", content="Likes tea.", kind="topical")
+
+
+async def test_a_call_that_is_too_long_fails_by_its_code_over_stdio_too(shop: Shop) -> None:
+    program = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "memlane", "mcp"],
+        env={"MEMLANE_API_URL": shop.service.url, "MEMLANE_API_KEY": await shop.key(), "MEMLANE_USER_ID": "ada"},
+    )
+    async with Client(program, cache=None) as client:
+        with pytest.raises(MCPError, match=r"^PAYLOAD_TOO_LARGE: "):
+            await client.call_tool("save_memory", {"content": LONG, "kind": "topical"})
+        await call(client, "save_memory", content="Likes tea.", kind="topical")
+
+
+async def test_the_published_middleware_tells_a_model_that_a_call_was_too_long(shop: Shop) -> None:
+    key = await shop.key()
+    ran = await run_middleware(
+        shop.service.url,
+        {"Authorization": f"Bearer {key}", "X-Cpki-User-Id": "ada"},
+        ("save_memory", {"content": LONG, "kind": "topical"}),
+        ("save_memory", {"content": "Likes tea.", "kind": "topical"}),
+    )
+    long, _ = ran["results"]
+    assert "PAYLOAD_TOO_LARGE: The body is over 512 KiB." in long
+    assert await shop.listed(headers_of(key, "ada")) == ["Likes tea."]
