@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from integration.rest.house import Shop, error_of
+from integration.rest.house import Borrowed, Shop, error_of
 from memlane.domain.scoring import centred_cosine, fuse, fusion_weights, idf_coverage
 from memlane.domain.terms import index_terms, query_terms
 from memlane.usecases.ports import Embedder
 from support.embedding_server import EmbeddingServer, Fault
-from support.service import Service, running_service
+from support.service import Deployment, Service, headers_of, running_service
 
 FACTS = (
     "The user prefers green tea over coffee.",
@@ -295,3 +295,28 @@ async def test_readiness_names_the_embedder_that_is_down_and_acceptance_stays_gr
 async def test_a_strict_recall_with_the_embedder_is_a_plain_one(shop: Shop, me: dict[str, Any]) -> None:
     await shop.save(me, "Likes tea.")
     assert (await shop.recall(me, "tea", strict=True)).keys() == {"memories"}
+
+
+async def test_a_recall_of_known_words_is_one_round_trip(
+    deployment: Deployment, embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_service(deployment, embedder=Borrowed(embedder)) as (service, process):
+        me = headers_of(await deployment.key(), "ada")
+        await service.save(me, FACTS[0])
+        await service.save(me, FACTS[2], scope="project")
+        # The key and the statements are known from here on.
+        await service.recall(me, "green tea")
+        trips = 0
+        read = process.pool.read
+
+        async def counted(act: Any) -> Any:
+            nonlocal trips
+            trips += 1
+            return await read(act)
+
+        monkeypatch.setattr(process.pool, "read", counted)
+        found = (await service.recall(me, "does the user prefer green tea over coffee"))["memories"]
+        assert (found[0]["content"], trips) == (FACTS[0], 1)
+        # Of a word that no memory has, a near spelling is looked for, and the search made with it.
+        found = (await service.recall(me, "preferrs cofee"))["memories"]
+        assert (found[0]["content"], trips) == (FACTS[0], 1 + 3)
