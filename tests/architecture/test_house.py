@@ -163,6 +163,19 @@ def test_what_reads_the_ledger_or_adds_to_it_is_no_change(sql: str) -> None:
     assert not changes_the_ledger(sql)
 
 
+def test_every_use_case_that_writes_admits_the_write_first() -> None:
+    """Lane, grant and origin are then checked whichever door it comes through."""
+    calls: dict[str, set[str | None]] = {}
+    for name, node in nodes():
+        calls.setdefault(name, set()).add(called(node))
+    writing = {name for name, names in calls.items() if names & {"in_channel", "write_once"}}
+    writing -= {"usecases/idempotency.py"}  # what others share
+    assert writing == {
+        f"usecases/{name}.py" for name in ("forget", "import_memories", "remember", "restore", "supersede")
+    }
+    assert {name for name in writing if "admit_write" not in calls[name]} == set()
+
+
 def every_error() -> set[type[MemlaneError]]:
     found: set[type[MemlaneError]] = set()
     todo: list[type[MemlaneError]] = [MemlaneError]

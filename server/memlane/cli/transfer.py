@@ -21,7 +21,7 @@ from memlane.cli.personal import export_user
 from memlane.cli.progress import progress
 from memlane.cli.server import run_loop
 from memlane.config import load_settings
-from memlane.domain.memory import Draft, without_repeats
+from memlane.domain.memory import Draft
 from memlane.rest.credentials import USER_ID_MAX
 from memlane.rest.models import MemoryDraft
 from memlane.screening.secrets import DetectSecrets
@@ -30,6 +30,7 @@ from memlane.storage.store import PostgresStore
 from memlane.storage.tenants import Tenants
 from memlane.usecases.import_memories import ImportCount, ImportedMemory, import_memories
 from memlane.usecases.ports import ExportedMemory
+from memlane.usecases.screening import secret_of
 from memlane.usecases.silent_hints import SilentHints
 
 PAGE = 500
@@ -197,9 +198,10 @@ def _check(file: Path, scanner: DetectSecrets, *, incomplete: bool) -> tuple[int
                     continue
                 memory = _parsed(line)
                 _note_owner(owners, memory)
-                kind = scanner.find(memory.draft.content)
-                if kind is not None:
-                    secrets.append(f"line {number}: holds a credential ({kind})")
+                found = secret_of(scanner, memory.draft.content, memory.draft.source_thread_ids)
+                if found is not None:
+                    path, kind = found
+                    secrets.append(f"line {number}: {path} holds a credential ({kind})")
             except ValueError as fault:
                 faults.append(f"line {number}: {fault}")
             total += 1
@@ -243,7 +245,7 @@ def _parsed(line: bytes) -> ImportedMemory:
     return ImportedMemory(
         id=str(parsed.id),
         user_id=parsed.userId,
-        draft=Draft(parsed.content, parsed.kind, parsed.scope, without_repeats(parsed.sourceThreadIds)),
+        draft=Draft(parsed.content, parsed.kind, parsed.scope, tuple(parsed.sourceThreadIds)),
         created_at=parsed.createdAt,
         retired=parsed.invalidatedAt is not None,
     )

@@ -52,7 +52,7 @@ class ValidationFailed(MemlaneApiError):
 
 
 class SecretDetected(ValidationFailed):
-    """SECRET_DETECTED: the text holds a credential."""
+    """SECRET_DETECTED: a text or an id holds a credential."""
 
 
 class Unauthenticated(MemlaneApiError):

@@ -1,6 +1,6 @@
 """Who calls: the resolved credentials of one request."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from memlane.domain.grant import Grant
@@ -40,12 +40,16 @@ class KeyRecord:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What the caller says of a write's origin. Trust is not here: it comes from the lane."""
+    """What the caller says of a write's origin. Trust is not here: it comes from the lane.
+
+    ``sent`` holds each text as it came, with the header or field that it came in; nothing of it is stored.
+    """
 
     run: str = UNKNOWN
     source_type: str = UNKNOWN
     source_id: str = UNKNOWN
     triggered_by: str = UNKNOWN
+    sent: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,13 +63,13 @@ class ValidationFailed(MemlaneError):
 
 
 class SecretDetected(ValidationFailed):
-    """The text holds a credential; nothing was stored."""
+    """A text or an id holds a credential; nothing was stored."""
 
     code = "SECRET_DETECTED"
 
     def __init__(self, kind: str, path: str) -> None:
         super().__init__(
-            f"The text holds a credential ({kind}), so nothing was stored. Say where it is kept instead.",
+            f"{path} holds a credential ({kind}), so nothing was stored. Say where it is kept instead.",
             [FieldFault(path, f"holds a credential: {kind}")],
         )
 

@@ -47,7 +47,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a caller asks to be remembered; already validated by the door."""
+    """What a caller asks to be remembered; already validated by the door. Source threads as sent, repeats and all."""
 
     content: str
     kind: Kind

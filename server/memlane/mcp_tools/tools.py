@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from memlane.domain.caller import Caller
 from memlane.domain.errors import ValidationFailed
-from memlane.domain.memory import Draft, Scope, without_repeats
+from memlane.domain.memory import Draft, Scope
 from memlane.mcp_tools.arguments import parse_arguments
 from memlane.mcp_tools.texts import forgotten_text, recalled_text, saved_text
 from memlane.rest import models
@@ -22,7 +22,7 @@ from memlane.usecases.forget import forget
 from memlane.usecases.ports import Services
 from memlane.usecases.recall import MIN_SCORE_DEFAULT, RecallQuery, recall
 from memlane.usecases.remember import remember
-from memlane.usecases.screening import refuse_secrets, texts_of
+from memlane.usecases.screening import refuse_secrets_of_body
 
 SAVE, RECALL, FORGET = "save_memory", "recall_memory", "forget_memory"
 """The published middleware puts `mcp__<server>__` before a name and cuts at 64 characters: these fit."""
@@ -120,9 +120,9 @@ async def _save(services: Services, caller: Caller, arguments: Mapping[str, Any]
         asked = parse_arguments(models.MemoryDraft, arguments)
     except ValidationFailed:
         # A secret is told first, whatever else is wrong.
-        refuse_secrets(services, caller, texts_of(arguments))
+        refuse_secrets_of_body(services, caller, arguments)
         raise
-    draft = Draft(asked.content, asked.kind, asked.scope, without_repeats(asked.sourceThreadIds))
+    draft = Draft(asked.content, asked.kind, asked.scope, tuple(asked.sourceThreadIds))
     body = _plain(written_body(await remember(services, caller, draft)))
     return Answer(body, saved_text(body))
 

@@ -120,11 +120,13 @@ def provenance_of_meta(meta: Mapping[str, Any], headers: Provenance) -> Provenan
     sent = {name: _meta_text(meta, name) for name in META_NAMES}
     said = _provenance(sent)
     run, source, triggered_by = META_NAMES
+    overruled = {header for header, name in zip(HEADER_NAMES, META_NAMES, strict=True) if sent[name] is not None}
     return Provenance(
         run=headers.run if sent[run] is None else said.run,
         source_type=headers.source_type if sent[source] is None else said.source_type,
         source_id=headers.source_id if sent[source] is None else said.source_id,
         triggered_by=headers.triggered_by if sent[triggered_by] is None else said.triggered_by,
+        sent=(*(one for one in headers.sent if one[0] not in overruled), *said.sent),
     )
 
 
@@ -150,6 +152,7 @@ def _provenance(sent: Mapping[str, str | None]) -> Provenance:
         source_type=source_type,
         source_id=source_id,
         triggered_by=_optional(triggered_by, sent[triggered_by]) or UNKNOWN,
+        sent=tuple((name, text) for name, text in sent.items() if text and text.strip()),
     )
 
 

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from memlane.domain.caller import Caller
 from memlane.domain.hashing import request_sha256
-from memlane.domain.memory import Draft, Position, Scope, without_repeats
+from memlane.domain.memory import Draft, Position, Scope
 from memlane.rest.bodies import (
     Json,
     batch_body,
@@ -42,7 +42,7 @@ from memlane.usecases.recall import RecallQuery, recall
 from memlane.usecases.remember import remember
 from memlane.usecases.remember_batch import remember_batch
 from memlane.usecases.restore import restore
-from memlane.usecases.screening import refuse_secrets, texts_of
+from memlane.usecases.screening import refuse_secrets_of_body
 from memlane.usecases.subscribe import subscribe, unsubscribe
 from memlane.usecases.supersede import supersede
 
@@ -193,7 +193,7 @@ class MemoryHandlers:
     async def _parsed(self, request: Request, caller: Caller, model: type[M]) -> M:
         """The body of a write. A secret in it is told first, whatever else is wrong."""
         return await parse_body(
-            request, model, before_faults=lambda body: refuse_secrets(self.services, caller, texts_of(body))
+            request, model, before_faults=lambda body: refuse_secrets_of_body(self.services, caller, body)
         )
 
 
@@ -202,7 +202,7 @@ def _draft(body: MemoryDraft) -> Draft:
         content=body.content,
         kind=body.kind,
         scope=body.scope,
-        source_thread_ids=without_repeats(body.sourceThreadIds),
+        source_thread_ids=tuple(body.sourceThreadIds),
     )
 
 

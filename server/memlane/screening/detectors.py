@@ -1,12 +1,18 @@
-"""Detectors beside the library's: token shapes that it does not know, and randomness in running text."""
+"""Detectors beside the library's: token shapes that it does not know, and randomness in running text.
+
+Every expression takes time in proportion to a text's length, whatever the text is: one caller's text must not hold up
+the others. Where one of the library's does not, another stands here in its place.
+"""
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 
 from detect_secrets.plugins.base import RegexBasedDetector
+from detect_secrets.plugins.basic_auth import BasicAuthDetector
 from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString, HexHighEntropyString
+from detect_secrets.plugins.jwt import JwtTokenDetector
 
 RANDOM_MIN = 20
 """Shortest run of base64 characters that is looked at: shorter ones are too often a name or a number."""
@@ -28,16 +34,13 @@ _PUBLIC_HASH = re.compile(
 _PUBLIC_HASH_MAX = 16
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
-
-_VENDOR_TOKENS = (
+_MARKED_TOKENS = (
     r"cpk-[a-z0-9-]{1,63}_[0-9A-Za-z]{12}_[0-9A-Za-z]{43,128}",  # our own runtime key
-    r"(?i:aws).{0,40}?(?<![A-Za-z0-9/+=])(?=\S{0,39}[a-z])(?=\S{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
     r"github_pat_[0-9A-Za-z_]{40,}",
     r"sk-(?:ant|proj|svcacct|or)-[0-9A-Za-z_-]{20,}",
-    r"sk-[0-9A-Za-z]{40,}",
     r"AIza[0-9A-Za-z_-]{35}",
     r"ya29\.[0-9A-Za-z_-]{20,}",
-    r"hf_[A-Za-z0-9]{30,}",
+    r"hv[sbr]\.[0-9A-Za-z_-]{24,}",  # HashiCorp Vault
     r"(?:glpat|gldt|glrt)-[0-9A-Za-z_-]{20,}",
     r"xapp-\d-[A-Z0-9]+-\d+-[a-z0-9]+",
     r"dop_v1_[a-f0-9]{64}",
@@ -45,6 +48,12 @@ _VENDOR_TOKENS = (
     r"whsec_[0-9A-Za-z+/=]{24,}",
     r"npm_[0-9A-Za-z]{36}",
     r"Bearer +[0-9A-Za-z._~+/-]{20,}=*",
+)
+_VENDOR_TOKENS = (
+    *_MARKED_TOKENS,
+    r"(?i:aws).{0,40}?(?<![A-Za-z0-9/+=])(?=\S{0,39}[a-z])(?=\S{0,39}[A-Z])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])",
+    r"sk-[0-9A-Za-z]{40,}",
+    r"hf_[A-Za-z0-9]{30,}",
 )
 
 
@@ -54,6 +63,77 @@ class VendorTokenDetector(RegexBasedDetector):
     secret_type = "API token"
     # One expression: each that begins at a word's edge goes through the whole text.
     denylist = (re.compile(rf"\b(?:{'|'.join(_VENDOR_TOKENS)})"),)
+
+
+class MarkedTokenDetector(RegexBasedDetector):
+    """Those of them that no id looks like, however it was made; an id may put `run_` before one."""
+
+    secret_type = "API token"
+    denylist = (re.compile(rf"(?<![0-9A-Za-z])(?:{'|'.join(_MARKED_TOKENS)}|hf_[A-Za-z]{{34}}(?![0-9A-Za-z]))"),)
+
+
+class MarkedGitHubToken(RegexBasedDetector):
+    """The library's, at an edge only: its four characters do come up within long random ids."""
+
+    secret_type = "GitHub Token"
+    denylist = (re.compile(r"(?<![0-9A-Za-z])gh[pousr]_[0-9A-Za-z_]{36}"),)
+
+
+class MarkedAwsKey(RegexBasedDetector):
+    """The library's, as a word of its own and with the two usual prefixes: a ULID can hold the others."""
+
+    secret_type = "AWS Access Key"
+    denylist = (re.compile(r"(?<![0-9A-Za-z])(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])"),)
+
+
+class LinearJwt(RegexBasedDetector):
+    """The library's, whose own expression takes time in the square of a text of `eyJ`."""
+
+    secret_type = "JSON Web Token"
+    # What goes on without a dot is taken too, so that no search begins anew within it.
+    denylist = (re.compile(r"eyJ[A-Za-z0-9_=-]+(?:\.[A-Za-z0-9_=-]+\.?[A-Za-z0-9_.+/=-]*?)?"),)
+
+    def analyze_string(self, string: str) -> Generator[str, None, None]:
+        """Each that has a header and a payload in JSON."""
+        for token in super().analyze_string(string):
+            if "." in token and JwtTokenDetector.is_formally_valid(token):
+                yield token
+
+
+class LinearOpenAI(RegexBasedDetector):
+    """The library's by the mark in its middle: the search for its beginning takes time in the square of a text."""
+
+    secret_type = "OpenAI Token"
+    denylist = (re.compile(r"T3BlbkFJ(?<=[A-Za-z0-9]{28})[A-Za-z0-9]{20}"),)
+
+
+class WebhookUrl(RegexBasedDetector):
+    """Addresses that whoever knows them can post to; of Slack's the library knows the oldest alone."""
+
+    secret_type = "Webhook URL"
+    denylist = (
+        re.compile(r"hooks\.slack\.com/(?:services|workflows|triggers)/[0-9A-Za-z]+/[0-9A-Za-z]+/[0-9A-Za-z/]{16,}"),
+        re.compile(r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{17,20}/[0-9A-Za-z_-]{60,}"),
+    )
+
+
+_FILLED_IN = r"(?![$<{*.…]|%[(s])"
+"""No password but what stands in place of one: `$REDIS_PASSWORD`, `{password}`, `<password>`, `***`."""
+
+
+class PasswordInCall(RegexBasedDetector):
+    """The library's passwords in URLs, those without a user or with more signs, and those of `curl -u`."""
+
+    secret_type = "Basic Auth Credentials"
+    denylist = (
+        *BasicAuthDetector.denylist,
+        re.compile(rf"://[^\s:/?#@\[\](),;'\"<>`]*:{_FILLED_IN}([^\s/?#@\[\](),;'\"<>`]+)@(?=\S)"),
+        # Not across a pipe: `-u` is an option of others too, and so are two numbers of `docker run -u 1000:1000`.
+        re.compile(
+            r"curl\b(?:\\\n|[^|\n]){0,200}?\s(?:-[A-Za-z]{0,8}[uU]|--(?:proxy-)?user)[ =]{0,3}[\"'“]?"
+            rf"(?!\d+:\d+\b)[^\s:/@\"'$<{{]{{1,64}}:(?!/){_FILLED_IN}([^\s\"'”`]{{3,}})"
+        ),
+    )
 
 
 class MorePrivateKeys(RegexBasedDetector):
@@ -67,23 +147,33 @@ class MorePrivateKeys(RegexBasedDetector):
     )
 
 
-class SaidPassword(RegexBasedDetector):
-    """A password or passphrase as people write it down: `password: hunter2`, `the password is hunter2`."""
+class AssignedPassword(RegexBasedDetector):
+    """A password or token in the form of a setting: `password=hunter2`."""
 
     secret_type = "Password"
-    # What follows must look like one: no plain word, or "the password is required" would be refused.
     denylist = (
-        re.compile(
-            r"\b(?:password|passwd|passphrase|passcode|pwd|passwort|kennwort|mot de passe|contraseña|pin code)\b"
-            r"(?: (?:for|to|of|für|de)(?: [^\s:=]{1,30}){1,4})?(?:\s*[:=]{1,2}\s*|\s+(?:is|ist|est|es|was|war)\s+:?\s*)"
-            r"[\"'`“]?(?=[^\s\"'`”]*[0-9!$%&*+/=?@#^~])(?=[^\s\"'`”]*[^\s0-9\"'`”.,;:!?])([^\s\"'`”]{5,})",
-            re.IGNORECASE,
-        ),
         re.compile(
             r"\b(?:password|passwd|passphrase|pwd|secret|api[_ -]?key|(?:auth|access)[_ -]?token|client[_ -]?secret)"
             r"\s*=\s*[\"'`]?([^\s\"'`;,]{6,})",
             re.IGNORECASE,
         ),
+    )
+
+
+class SaidPassword(RegexBasedDetector):
+    """A password or passphrase as people write it down: `password: hunter2`, `the password is hunter2`."""
+
+    secret_type = "Password"
+    # What follows must look like one: no plain word, or "the password is required" would be refused. It shows that
+    # in its first 64 characters: a search to its end would begin anew at each `password:` of a row of them.
+    denylist = (
+        re.compile(
+            r"\b(?:password|passwd|passphrase|passcode|pwd|passwort|kennwort|mot de passe|contraseña|pin code)\b"
+            r"(?: (?:for|to|of|für|de)(?: [^\s:=]{1,30}){1,4})?(?:\s*[:=]{1,2}\s*|\s+(?:is|ist|est|es|was|war)\s+:?\s*)"
+            r"[\"'`“]?(?=[^\s\"'`”]{0,64}[0-9!$%&*+/=?@#^~])(?=[^\s\"'`”]{0,64}[^\s0-9\"'`”.,;:!?])([^\s\"'`”]{5,})",
+            re.IGNORECASE,
+        ),
+        *AssignedPassword.denylist,
     )
 
 

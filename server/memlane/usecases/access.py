@@ -1,4 +1,7 @@
-"""May this caller do this? Lane and grant as pure decisions; here they become errors that each door maps."""
+"""May this caller do this? Lane and grant as pure decisions; here they become errors that each door maps.
+
+Every use case that writes begins with `admit_write`.
+"""
 
 from memlane.domain.caller import Caller
 from memlane.domain.decisions import Decision, Denied
@@ -7,6 +10,8 @@ from memlane.domain.errors import GrantDenied, LaneOff, LaneReadOnly, NotEntitle
 from memlane.domain.grant import Access, decide_any, decide_grant
 from memlane.domain.lane import decide_lane
 from memlane.domain.memory import Scope
+from memlane.usecases.ports import Services
+from memlane.usecases.screening import refuse_secret_provenance
 
 _ERRORS: dict[str, type[DeniedError]] = {
     error.code: error for error in (GrantDenied, LaneOff, LaneReadOnly, NotEntitled)
@@ -21,6 +26,25 @@ def enforce(decision: Decision) -> None:
     """
     if isinstance(decision, Denied):
         raise _ERRORS[decision.code]
+
+
+def admit_write(services: Services, caller: Caller, *scopes: Scope) -> None:
+    """Let a write begin: lane, grant, and then an origin that the ledger may keep.
+
+    Args:
+        services: What to work with.
+        caller: Who writes.
+        scopes: Where to; none when that is not known yet, and one scope or another will do.
+
+    Raises:
+        Denied: The lane or the grant forbids it.
+        SecretDetected: The origin that was sent holds a credential.
+    """
+    if not scopes:
+        require_some(caller, needs_write=True)
+    for scope in scopes:
+        require_scope(caller, scope, needs_write=True)
+    refuse_secret_provenance(services, caller)
 
 
 def require_scope(caller: Caller, scope: Scope, *, needs_write: bool) -> None:

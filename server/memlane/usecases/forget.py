@@ -3,7 +3,7 @@
 from memlane.domain.caller import Caller
 from memlane.domain.errors import GrantDenied, MemoryNotFound
 from memlane.observability import metrics
-from memlane.usecases.access import readable_scopes, require_some, writable_scopes
+from memlane.usecases.access import admit_write, readable_scopes, writable_scopes
 from memlane.usecases.ports import ChannelWrite, Services, StoredMemory
 from memlane.usecases.saving import channel_of
 
@@ -14,10 +14,11 @@ async def forget(services: Services, caller: Caller, memory_id: str) -> None:
     Raises:
         Denied: The lane or the grant forbids it; a row that the grant lets the caller read but not write is
             refused so too.
+        SecretDetected: What was sent of the origin holds a credential.
         MemoryNotFound: No such row is visible to this caller.
         StorageUnavailable: As in `remember`; repeating it is safe.
     """
-    require_some(caller, needs_write=True)
+    admit_write(services, caller)
     target = await find_writable(services, caller, memory_id)
     if not target.memory.live:
         return

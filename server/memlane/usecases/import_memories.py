@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memlane.domain.caller import Caller
-from memlane.domain.memory import Draft, united_threads
-from memlane.usecases.access import require_some
+from memlane.domain.memory import Draft, united_threads, without_repeats
+from memlane.usecases.access import admit_write
 from memlane.usecases.ports import ChannelWrite, Services, Wording
 from memlane.usecases.saving import channel_of
 from memlane.usecases.wording import embed_drafts, word
@@ -46,9 +46,10 @@ async def import_memories(services: Services, operator: Caller, memories: Sequen
 
     Raises:
         Denied: The operator's lane does not write.
+        SecretDetected: One of them holds a credential; none was written.
         EmbedderUnavailable, StorageUnavailable: What was written stays; run it again.
     """
-    require_some(operator, needs_write=True)
+    admit_write(services, operator)
     present = await services.store.present_ids(operator.project_id, [memory.id for memory in memories])
     count = ImportCount(present=len(present))
     for user_id in dict.fromkeys(memory.user_id for memory in memories):
@@ -83,7 +84,7 @@ async def _import_one(services: Services, caller: Caller, memory: ImportedMemory
             memory.id,
             draft.kind,
             replace(wording, absorb_key=key),
-            draft.source_thread_ids,
+            without_repeats(draft.source_thread_ids),
             memory.created_at,
         )
         if memory.retired:

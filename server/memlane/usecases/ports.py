@@ -293,8 +293,11 @@ class EntitlementSource(Protocol):
 class SecretScanner(Protocol):
     """Finds credentials in a text. Pure: it asks nobody, keeps nothing and logs nothing."""
 
-    def find(self, text: str) -> str | None:
-        """The kind of the first credential in a text, for people; None when there is none."""
+    def find(self, text: str, *, is_id: bool = False) -> str | None:
+        """The kind of the first credential in a text, for people; None when there is none.
+
+        Of ids, which may be drawn at random, only what none is by chance counts; several can stand on a line each.
+        """
         ...
 
 

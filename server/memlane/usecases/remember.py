@@ -3,7 +3,7 @@
 from memlane.domain.caller import Caller
 from memlane.domain.memory import Draft, WriteOutcome
 from memlane.observability import metrics
-from memlane.usecases.access import require_scope
+from memlane.usecases.access import admit_write
 from memlane.usecases.idempotency import first_answer, write_once
 from memlane.usecases.judging import Patience, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, EmbeddedText, Idempotency, Services
@@ -18,12 +18,13 @@ async def remember(
 
     Raises:
         Denied: The lane or the grant forbids it.
+        SecretDetected: The draft or what was sent of its origin holds a credential; nothing was written.
         IdempotencyConflict: The key was used with another request.
         EmbedderUnavailable: Nothing was written.
         StorageUnavailable: Whether it was written is unknown only if the commit was under way; a retry with the
             same idempotency key is safe.
     """
-    require_scope(caller, draft.scope, needs_write=True)
+    admit_write(services, caller, draft.scope)
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered

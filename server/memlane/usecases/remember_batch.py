@@ -7,7 +7,7 @@ from dataclasses import replace
 from memlane.domain.caller import Caller
 from memlane.domain.errors import MemlaneError, StorageUnavailable, Unavailable
 from memlane.domain.memory import Draft, WriteOutcome
-from memlane.usecases.access import require_scope
+from memlane.usecases.access import admit_write
 from memlane.usecases.idempotency import first_answer
 from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
 from memlane.usecases.ports import Idempotency, Services
@@ -32,15 +32,12 @@ async def remember_batch(
 
     Raises:
         Denied: The lane or the grant forbids one of them; then none is written.
-        SecretDetected: One of them holds a credential; then none is written.
+        SecretDetected: One of them, or what was sent of their origin, holds a credential; then none is written.
         IdempotencyConflict: The key was used with another batch; then none is written.
         Unavailable: The embedder or the database did not answer for any of them; then none is written.
     """
-    for draft in drafts:
-        require_scope(caller, draft.scope, needs_write=True)
-    refuse_secrets(
-        services, caller, [(f"memories.{place}.content", draft.content) for place, draft in enumerate(drafts)]
-    )
+    admit_write(services, caller, *(draft.scope for draft in drafts))
+    refuse_secrets(services, caller, drafts, batch=True)
     began = monotonic()
     writes = [(draft, _part(idempotency, place)) for place, draft in enumerate(drafts)]
     answered = [await first_answer(services, caller, part) for _, part in writes]

@@ -4,7 +4,7 @@ from memlane.domain.caller import Caller
 from memlane.domain.errors import MemoryNotFound
 from memlane.domain.memory import Position, WriteOutcome
 from memlane.observability import metrics
-from memlane.usecases.access import require_some
+from memlane.usecases.access import admit_write
 from memlane.usecases.forget import find_writable
 from memlane.usecases.idempotency import first_answer, write_once
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services
@@ -19,10 +19,10 @@ async def restore(
     Restoring a live row changes nothing.
 
     Raises:
-        Denied, MemoryNotFound, StorageUnavailable: As in `forget`.
+        Denied, SecretDetected, MemoryNotFound, StorageUnavailable: As in `forget`.
         IdempotencyConflict: The key was used with another request.
     """
-    require_some(caller, needs_write=True)
+    admit_write(services, caller)
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered

@@ -5,7 +5,16 @@ import asyncio
 import uuid_utils
 
 from memlane.domain.caller import Caller
-from memlane.domain.memory import AbsorbedBy, Draft, Position, Scope, Similar, WriteOutcome, united_threads
+from memlane.domain.memory import (
+    AbsorbedBy,
+    Draft,
+    Position,
+    Scope,
+    Similar,
+    WriteOutcome,
+    united_threads,
+    without_repeats,
+)
 from memlane.usecases.ports import ChannelRef, ChannelWrite, EmbeddedText, Services, StoredMemory, Wording
 from memlane.usecases.wording import word
 
@@ -80,7 +89,8 @@ async def store_or_absorb(
         absorbed_by: What proved that the twin says the same.
     """
     if twin is None:
-        stored = await write.insert(new_id or new_memory_id(), draft.kind, wording, draft.source_thread_ids)
+        threads = without_repeats(draft.source_thread_ids)
+        stored = await write.insert(new_id or new_memory_id(), draft.kind, wording, threads)
         position = Position(write.epoch, stored.seq)
         return WriteOutcome(stored.memory, position, similar=similar, retired_id=superseding)
     threads = united_threads(twin.memory.source_thread_ids, draft.source_thread_ids)

@@ -4,7 +4,7 @@ from memlane.domain.caller import Caller
 from memlane.domain.errors import KindMismatch, MemoryNotFound
 from memlane.domain.memory import AbsorbedBy, Draft, WriteOutcome
 from memlane.observability import metrics
-from memlane.usecases.access import require_scope
+from memlane.usecases.access import admit_write
 from memlane.usecases.idempotency import first_answer, write_once
 from memlane.usecases.judging import Patience, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services, StoredMemory
@@ -24,9 +24,9 @@ async def supersede(
         Denied: The lane or the grant forbids it.
         MemoryNotFound: No live memory of that id in that scope is visible to this caller.
         KindMismatch: The target is of another kind.
-        IdempotencyConflict, EmbedderUnavailable, StorageUnavailable: As in `remember`.
+        SecretDetected, IdempotencyConflict, EmbedderUnavailable, StorageUnavailable: As in `remember`.
     """
-    require_scope(caller, draft.scope, needs_write=True)
+    admit_write(services, caller, draft.scope)
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered

@@ -28,7 +28,7 @@ async def embed_drafts(
         StorageUnavailable: The embedding space cannot be looked up.
     """
     if not screened:
-        refuse_secrets(services, caller, [("content", draft.content) for draft in drafts])
+        refuse_secrets(services, caller, drafts)
     space_id = await services.store.space_id(services.embedder.space)
     embeddings = await services.embedder.embed_documents([draft.content for draft in drafts])
     return [

@@ -9,7 +9,7 @@ from memlane.domain.caller import Caller, KeyRecord, Provenance
 from memlane.domain.errors import NotEntitled, Unauthenticated, ValidationFailed
 from memlane.domain.grant import Access, Grant
 from memlane.domain.lane import Lane, LaneMode, Trust
-from memlane.rest.credentials import caller_of, key_of
+from memlane.rest.credentials import caller_of, key_of, provenance_of_meta
 
 TOKEN = mint_runtime_key("shop")
 RECORD = KeyRecord(
@@ -161,6 +161,20 @@ async def test_the_origin_is_kept_as_sent() -> None:
         ("X-Memlane-Triggered-By", "🦊"),
     )
     assert (await called(*sent)).provenance == Provenance("run 7", "thread", "a:b", "🦊")
+
+
+async def test_each_text_of_the_origin_keeps_the_name_that_it_was_sent_in() -> None:
+    assert (await called()).provenance.sent == ()
+    assert (await called(("X-Memlane-Run", " "))).provenance.sent == ()
+    headers = (await called(("X-Memlane-Run", " run 7 "), ("X-Memlane-Source", "thread:t1"))).provenance
+    assert headers.sent == (("X-Memlane-Run", " run 7 "), ("X-Memlane-Source", "thread:t1"))
+    mixed = provenance_of_meta({"memlane/run": "run 8", "memlane/triggeredBy": "cron"}, headers)
+    assert mixed == Provenance("run 8", "thread", "t1", "cron")
+    assert mixed.sent == (
+        ("X-Memlane-Source", "thread:t1"),
+        ("memlane/run", "run 8"),
+        ("memlane/triggeredBy", "cron"),
+    )
 
 
 async def test_the_longest_origin_is_taken() -> None:

@@ -1,17 +1,21 @@
 """Lane, then grant, as one table."""
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import get_args
+from types import SimpleNamespace
+from typing import cast, get_args
 
 import pytest
 
-from memlane.domain.caller import Caller, KeyRecord
-from memlane.domain.errors import Denied, GrantDenied, LaneOff, LaneReadOnly
+from memlane.domain.caller import Caller, KeyRecord, Provenance
+from memlane.domain.errors import Denied, GrantDenied, LaneOff, LaneReadOnly, SecretDetected
 from memlane.domain.grant import Access, Grant
 from memlane.domain.lane import Lane, LaneMode, Trust
 from memlane.domain.memory import Scope
-from memlane.usecases.access import readable_scopes, require_scope, require_some, writable_scopes
+from memlane.screening.secrets import DetectSecrets
+from memlane.usecases.access import admit_write, readable_scopes, require_scope, require_some, writable_scopes
+from memlane.usecases.ports import Services
 
 
 def caller(grant: Grant, mode: LaneMode = LaneMode.READ_WRITE) -> Caller:
@@ -67,3 +71,31 @@ def test_reading_reaches_further_than_writing() -> None:
 def test_a_grant_that_only_reads_writes_nowhere() -> None:
     with pytest.raises(GrantDenied):
         require_some(caller(Grant(Access.READ, Access.READ)), needs_write=True)
+
+
+SERVICES = cast("Services", SimpleNamespace(secrets=DetectSecrets()))
+LEAKY = Provenance(sent=(("X-Memlane-Run", "postgres://app:hunter2@db"),))
+
+
+def test_a_write_needs_lane_and_grant_of_each_of_its_scopes() -> None:
+    mixed = caller(Grant(Access.READ, Access.READ_WRITE))
+    admit_write(SERVICES, mixed)
+    admit_write(SERVICES, mixed, "project")
+    for scopes in (("user",), ("project", "user")):
+        with pytest.raises(GrantDenied):
+            admit_write(SERVICES, mixed, *scopes)
+    with pytest.raises(LaneReadOnly):
+        admit_write(SERVICES, caller(mixed.grant, LaneMode.READ_ONLY))
+
+
+def test_no_write_begins_whose_origin_holds_a_credential() -> None:
+    full = replace(caller(Grant(Access.READ_WRITE, Access.READ_WRITE)), provenance=LEAKY)
+    for scopes in ((), ("user",), ("project", "user")):
+        with pytest.raises(SecretDetected):
+            admit_write(SERVICES, full, *scopes)
+
+
+def test_who_may_not_write_learns_nothing_of_the_screening() -> None:
+    reader = replace(caller(Grant(Access.READ, Access.READ)), provenance=LEAKY)
+    with pytest.raises(GrantDenied):
+        admit_write(SERVICES, reader)
