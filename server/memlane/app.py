@@ -176,7 +176,7 @@ def build(
         console: Serve the console too: for loopback alone.
 
     Raises:
-        Misconfigured: A setting that only the object can check is wrong.
+        Misconfigured: A value is one that `memlane.preflight` would not take, or the offline model's file is not ours.
     """
     limits = PoolLimits(max_size=settings.database_pool, behind_pooler=settings.behind_pooler)
     process = Process(settings, Pool(settings.database_url, limits), clock or SystemClock())

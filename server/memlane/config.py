@@ -1,4 +1,8 @@
-"""The one reader of the environment. Every fault is reported at once, by name and reason, never by value."""
+"""The one reader of the environment. Every fault is reported at once, by name and reason, never by value.
+
+What a value must be for those who use it (a secret that signs, a key, a license, the URL of a model) they say
+themselves: `memlane.preflight` asks them, and is what a command calls.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,8 +17,6 @@ Role = Literal["api", "gateway", "worker"]
 DEFAULT_PORTS: Mapping[Role, int] = {"api": 4201, "gateway": 4401, "worker": 4501}
 EXIT_MISCONFIGURED = 78
 """EX_CONFIG of sysexits.h: waiting will not mend it."""
-JOIN_SECRET_BYTES = 32
-"""Shortest join secret: as long as the output of the HMAC that it keys (RFC 7518, section 3.2)."""
 
 MAX_LIVE_MEMORIES: int | None = 100_000
 """Most live memories of each user, and of each project, by default."""
@@ -25,7 +27,6 @@ RATE_LANE_WRITES: int | None = 1_000
 LOOPBACK_HOSTS = ("127.0.0.1", "127.0.0.1:*", "localhost", "localhost:*", "[::1]", "[::1]:*")
 """What `/mcp` takes as its own name by default."""
 
-_LICENSE_KEY = re.compile(r"[A-Za-z0-9._-]{1,64}:[A-Za-z0-9_-]{43}", re.ASCII)
 _HOST = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:]{2,45}\])(:[0-9]{1,5})?", re.ASCII)
 _HOST_PORT = re.compile(r":[0-9]{1,5}$", re.ASCII)
 
@@ -117,16 +118,13 @@ class _Reader:
             return default
 
 
-def load_settings(environment: Mapping[str, str], *, command: str = "memlane api", role: Role = "api") -> Settings:
-    """Read and check all settings of a server process.
+def read_settings(environment: Mapping[str, str], *, command: str, role: Role) -> tuple[Settings, list[Fault]]:
+    """Read all settings of a server process and check their form; a setting that has a fault is at its default.
 
     Args:
         environment: The process's variables.
         command: What they are for, named in the faults.
         role: Which settings are required: only `api` needs an embedder, and `gateway` needs Redis.
-
-    Raises:
-        ConfigurationFaults: With every fault, not only the first.
     """
     read = _Reader(environment)
     mode = read.parsed("MEMLANE_DEPLOYMENT_MODE", _one_of("self_hosted", "managed"), "", required_for=command)
@@ -141,7 +139,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
     settings = Settings(
         database_url=database_url,
         deployment_mode="managed" if mode == "managed" else "self_hosted",
-        join_secrets=read.parsed("MEMLANE_JOIN_SECRETS", _join_secrets, "", required_for=command),
+        join_secrets=read.text("MEMLANE_JOIN_SECRETS", required_for=command) or "",
         embeddings_url=embeddings_url,
         embedding_model=read.text("MEMORY_EMBEDDING_MODEL", required_for=embedder_for) or "",
         embedding_dimensions=read.parsed("MEMORY_EMBEDDING_DIMENSIONS", _whole(1, 4000), 0, required_for=embedder_for),
@@ -160,7 +158,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         reranker_url=read.parsed("MEMLANE_RERANKER_URL", _optional_url("http", "https"), None),
         reranker_api_key=read.text("MEMLANE_RERANKER_API_KEY"),
         license=read.text("MEMLANE_LICENSE", required_for=self_hosted),
-        license_keys=read.parsed("MEMLANE_LICENSE_KEYS", _license_keys, None, required_for=self_hosted),
+        license_keys=read.text("MEMLANE_LICENSE_KEYS", required_for=self_hosted),
         redis_url=read.parsed(
             "REDIS_URL",
             _optional_url("redis", "rediss", "unix"),
@@ -182,9 +180,7 @@ def load_settings(environment: Mapping[str, str], *, command: str = "memlane api
         mcp_hosts=read.parsed("MEMLANE_MCP_HOSTS", _hosts, LOOPBACK_HOSTS),
         traces_endpoint=read.parsed("OTEL_EXPORTER_OTLP_ENDPOINT", _optional_url("http", "https"), None),
     )
-    if read.faults:
-        raise ConfigurationFaults(read.faults)
-    return settings
+    return settings, read.faults
 
 
 def parse_database_url(text: str) -> str:
@@ -272,17 +268,3 @@ def _hosts(text: str) -> tuple[str, ...]:
         # A name alone stands for every port of it.
         found += [name.strip()] if _HOST_PORT.search(name.strip()) else [name.strip(), f"{name.strip()}:*"]
     return tuple(found)
-
-
-def _license_keys(text: str) -> str | None:
-    for place, entry in enumerate(text.split(","), start=1):
-        if _LICENSE_KEY.fullmatch(entry.strip()) is None:
-            raise ValueError(f"entry {place} must be <key id>:<public key of 43 base64url characters>")
-    return text
-
-
-def _join_secrets(text: str) -> str:
-    for place, secret in enumerate(text.split(","), start=1):
-        if len(secret.strip().encode()) < JOIN_SECRET_BYTES:
-            raise ValueError(f"secret {place} is shorter than {JOIN_SECRET_BYTES} bytes (separate them by commas)")
-    return text

@@ -16,7 +16,8 @@ from chart.cases import EXAMPLES, OUTSIDE
 from chart.helms import CHART, ROOT, Helm
 from chart.manifests import containers, environment, named, of_kind, pods, read
 from memlane.cli.main import cli
-from memlane.config import EXIT_MISCONFIGURED, Role, load_settings
+from memlane.config import EXIT_MISCONFIGURED, Role
+from memlane.preflight import load_settings
 from support.service import JOIN_SECRET, Deployment
 
 REAL = {

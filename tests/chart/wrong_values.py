@@ -61,7 +61,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("license.token", "", "write the token"),
     ("license.keys", "", "memlane license keygen"),
     ("license.keys", "key-without-id", "kid:key"),
+    ("license.keys", f"old:{'A' * 43}, old:{'B' * 43}", "a key id is given twice"),
     ("joinSecrets.value", "short", "32 characters or more"),
+    ("joinSecrets.value", f"{'s' * 32},{'s' * 32}", "a secret is given twice"),
+    ("joinSecrets.value", ",".join(letter * 32 for letter in "abcdefghi"), "1 to 8 secrets"),
     ("externalSecrets.store.name", {"externalSecrets": {"enabled": True}}, "name of your store"),
     ("externalSecrets.redis.key", "path", "externalSecrets.enabled: true"),
     ("externalSecrets.refreshInterval", "hourly", "such as 1h"),
@@ -89,6 +92,12 @@ WRONG: list[tuple[str, Any, str]] = [
     ("embeddings.mountedModel.path", {"embeddings": {"mountedModel": {"existingClaim": "models"}}}, "folder inside"),
     ("embeddings.mountedModel.existingClaim", {"embeddings": {"mountedModel": {"path": "model"}}}, "claim that holds"),
     ("embeddings.external.url", "api.openai.com", "provider's URL"),
+    ("embeddings.external.url", "https://me:hunter2@api.openai.com/v1", "without a password"),
+    (
+        "embeddings.external.dimensions",
+        {"embeddings": {"external": {"url": "local://", "model": "all-MiniLM-L6-v2-int8", "dimensions": 768}}},
+        "write 384",
+    ),
     ("embeddings.external.url", {"embeddings": {"external": {"model": "x"}}}, "provider's URL"),
     (
         "embeddings.external.model",

@@ -5,10 +5,11 @@ import dataclasses
 
 import pytest
 
-from memlane.config import ConfigurationFaults, Settings, load_settings
+from memlane.config import ConfigurationFaults, Settings
 from memlane.embedding.configured import make_earlier_embedder, make_judge, make_reranker
 from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.reranker import TeiReranker
+from memlane.preflight import load_settings
 
 SECRET = "s3cr3t-that-nobody-may-see-0123456789"
 COMPLETE = {
@@ -105,6 +106,78 @@ def test_a_wrong_value_is_told_by_name_and_reason_and_not_by_value(name: str, va
     assert reason in faults[name]
     if len(value) > 3:
         assert value not in faults[name]
+
+
+KEY = "0123456789-abcdefghijklmnopqrstuvwxyz-ABCDE"
+ONLY_ITS_USER_CAN_TELL: list[tuple[str, str, str]] = [
+    ("DATABASE_URL", f"postgresql://u:{SECRET}@db/memlane?sslmode=bogus", "connection string"),
+    ("DATABASE_URL", f"postgresql://u:{SECRET}@db/memlane?target_session_attrs=bogus", "connection string"),
+    ("DATABASE_URL", f"postgresql://u:{SECRET}@/memlane?host=db&port=nine", "connection string"),
+    ("MEMLANE_JOIN_SECRETS", f"{SECRET},{SECRET}", "secret 2 is given twice"),
+    ("MEMLANE_JOIN_SECRETS", ",".join(f"{place}{SECRET}" for place in range(9)), "1 to 8 secrets"),
+    ("MEMLANE_JOIN_SECRETS", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ", "asymmetric key"),
+    ("MEMLANE_LICENSE_KEYS", f"main:{KEY},main:{KEY}", "entry 2 repeats a key id"),
+    ("MEMORY_EMBEDDINGS_URL", f"http://u:{SECRET}@tei:8080", "credentials"),
+    ("MEMORY_EMBEDDINGS_URL", "http://tei-of-the-house:0/", "port from 1 to 65535"),
+    ("MEMORY_EMBEDDINGS_URL", "http://tei of the house/", "name a host"),
+    ("MEMORY_EMBEDDINGS_API_KEY", f"{SECRET} with words", "header"),
+    ("MEMORY_EARLIER_EMBEDDINGS_API_KEY", f"{SECRET}\u00e9", "header"),
+    ("MEMLANE_JUDGE_URL", f"http://u:{SECRET}@judge", "credentials"),
+    ("MEMLANE_JUDGE_API_KEY", f"{SECRET} with words", "header"),
+    ("MEMLANE_RERANKER_URL", f"http://u:{SECRET}@reranker", "credentials"),
+    ("MEMLANE_RERANKER_API_KEY", f"{SECRET} with words", "header"),
+    ("REDIS_URL", f"redis://:{SECRET}@redis:6379/0?socket_timeout=soon", "URL"),
+    ("REDIS_URL", f"redis://:{SECRET}@redis:6379/0?no_such_option=1", "URL"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "reason"), ONLY_ITS_USER_CAN_TELL)
+def test_a_value_that_only_its_user_can_tell_wrong_is_told_by_name_and_reason_and_not_by_value(
+    name: str, value: str, reason: str
+) -> None:
+    faults = faults_of(**{name: value})
+    assert list(faults) == [name]
+    assert reason in faults[name]
+    for secret in (value, SECRET, KEY):
+        assert secret not in faults[name]
+
+
+def test_faults_of_form_and_faults_that_only_the_user_of_a_value_can_tell_are_told_together() -> None:
+    """The last of each name, and three of form beside them."""
+    wrong = {name: value for name, value, _ in ONLY_ITS_USER_CAN_TELL}
+    wrong |= {"MEMLANE_PORT": "4201/tcp", "MEMLANE_LOG_LEVEL": "loud", "MEMORY_EMBEDDING_MODEL": ""}
+    with pytest.raises(ConfigurationFaults) as raised:
+        load_settings(COMPLETE | wrong)
+    assert {fault.name for fault in raised.value.faults} == set(wrong)
+    assert len(raised.value.faults) == len(wrong)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("earlier", ["", "EARLIER_"])
+def test_the_offline_model_has_384_dimensions_and_no_others(earlier: str) -> None:
+    offline = {
+        f"MEMORY_{earlier}EMBEDDINGS_URL": "local://",
+        f"MEMORY_{earlier}EMBEDDING_MODEL": "all-MiniLM-L6-v2-int8",
+        f"MEMORY_{earlier}EMBEDDING_DIMENSIONS": "384",
+    }
+    load_settings(COMPLETE | offline)
+    faults = faults_of(**offline | {f"MEMORY_{earlier}EMBEDDING_DIMENSIONS": "768"})
+    assert list(faults) == [f"MEMORY_{earlier}EMBEDDING_DIMENSIONS"]
+    assert "must be 384" in faults[f"MEMORY_{earlier}EMBEDDING_DIMENSIONS"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("DATABASE_URL", "postgresql:///memlane?host=/run/postgresql&user=memlane&application_name=x"),
+        ("DATABASE_URL", f"postgres://u:{SECRET}@db:6432/memlane?sslmode=require&target_session_attrs=read-write"),
+        ("REDIS_URL", f"rediss://user:{SECRET}@redis:6380/1"),
+        ("REDIS_URL", "unix:///run/redis.sock?db=1"),
+        ("MEMORY_EMBEDDINGS_URL", "https://api.openai.com/v1/embeddings?tier=2"),
+    ],
+)
+def test_what_works_is_not_refused(name: str, value: str) -> None:
+    assert isinstance(load_settings(COMPLETE | {name: value}), Settings)
 
 
 def test_many_wrong_values_are_told_together_and_no_secret_among_them() -> None:

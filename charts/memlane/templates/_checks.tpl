@@ -42,7 +42,7 @@ types, names of values, lists of choices and simple ranges.
   (list "license.existingSecret" $values.license.existingSecret $name $nameHelp)
   (list "license.secretKey" $values.license.secretKey $key $keyHelp)
   (list "license.keys" $values.license.keys "^[A-Za-z0-9._-]{1,64}:[A-Za-z0-9_-]{43}( *, *[A-Za-z0-9._-]{1,64}:[A-Za-z0-9_-]{43})*$" "write what `memlane license keygen` prints: kid:key[,kid:key]")
-  (list "joinSecrets.value" $values.joinSecrets.value "^[^,]{32,}(,[^,]{32,})*$" "write secrets of 32 characters or more, separated by commas: openssl rand -hex 32")
+  (list "joinSecrets.value" $values.joinSecrets.value "^[^,]{32,}(,[^,]{32,}){0,7}$" "write 1 to 8 secrets of 32 characters or more, separated by commas: openssl rand -hex 32")
   (list "joinSecrets.existingSecret" $values.joinSecrets.existingSecret $name $nameHelp)
   (list "joinSecrets.secretKey" $values.joinSecrets.secretKey $key $keyHelp)
   (list "externalSecrets.refreshInterval" $values.externalSecrets.refreshInterval $duration "write a time such as 1h")
@@ -51,7 +51,7 @@ types, names of values, lists of choices and simple ranges.
   (list "embeddings.revision" $values.embeddings.revision "^([0-9a-f]{40}|refs/.+)$" "write the 40 hexadecimal digits of the model's commit")
   (list "embeddings.apiKey.existingSecret" $values.embeddings.apiKey.existingSecret $name $nameHelp)
   (list "embeddings.apiKey.secretKey" $values.embeddings.apiKey.secretKey $key $keyHelp)
-  (list "embeddings.external.url" $values.embeddings.external.url "^(https?://[^ /]+[^ ]*|local://.*)$" "write the provider's URL, such as https://api.openai.com/v1, or local://")
+  (list "embeddings.external.url" $values.embeddings.external.url "^(https?://[^ /?#@]+([/?#][^ ]*)?|local://.*)$" "write the provider's URL, such as https://api.openai.com/v1, without a password, or local://")
   (list "embeddings.external.apiKey.existingSecret" $values.embeddings.external.apiKey.existingSecret $name $nameHelp)
   (list "embeddings.external.apiKey.secretKey" $values.embeddings.external.apiKey.secretKey $key $keyHelp)
   (list "embeddings.image.repository" $values.embeddings.image.repository $repository $repositoryHelp)
@@ -72,6 +72,21 @@ types, names of values, lists of choices and simple ranges.
 {{- if and $text (not (regexMatch (index $form 2) $text)) -}}
 {{- $faults = append $faults (printf "%s: %s" (index $form 0) (index $form 3)) -}}
 {{- end -}}
+{{- end -}}
+{{- /* Entries of a list that must differ: the program refuses one that is given twice. */ -}}
+{{- $secrets := list -}}
+{{- range $secret := splitList "," $values.joinSecrets.value -}}
+{{- $secrets = append $secrets (trim $secret) -}}
+{{- end -}}
+{{- if ne (len $secrets) (len (uniq $secrets)) -}}
+{{- $faults = append $faults "joinSecrets.value: a secret is given twice; write each once" -}}
+{{- end -}}
+{{- $keyIds := list -}}
+{{- range $entry := splitList "," $values.license.keys -}}
+{{- $keyIds = append $keyIds (trim (first (splitList ":" $entry))) -}}
+{{- end -}}
+{{- if ne (len $keyIds) (len (uniq $keyIds)) -}}
+{{- $faults = append $faults "license.keys: a key id is given twice; write each once" -}}
 {{- end -}}
 {{- range $place, $host := $values.settings.mcpHosts -}}
 {{- if not (regexMatch "^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?$" $host) -}}
@@ -99,7 +114,11 @@ types, names of values, lists of choices and simple ranges.
   (list "podSecurity.runAsUser" $values.podSecurity.runAsUser 1 2147483647)
   (list "podSecurity.runAsGroup" $values.podSecurity.runAsGroup 1 2147483647)
 -}}
-{{- if $values.embeddings.external.url -}}
+{{- if hasPrefix "local:" $values.embeddings.external.url -}}
+{{- if ne (include "memlane.scalar" $values.embeddings.external.dimensions) "384" -}}
+{{- $faults = append $faults "embeddings.external.dimensions: write 384, which the offline model of local:// has" -}}
+{{- end -}}
+{{- else if $values.embeddings.external.url -}}
 {{- $numbers = append $numbers (list "embeddings.external.dimensions" $values.embeddings.external.dimensions 1 4000) -}}
 {{- end -}}
 {{- range $number := $numbers -}}

@@ -77,7 +77,7 @@ def parse_join_secrets(text: str) -> tuple[bytes, ...]:
 
     Raises:
         Misconfigured: None or over 8 of them, one under 32 bytes, one given twice, or one that looks like a
-            public key. Names a secret by its place.
+            public key. Names a secret by its place, in a phrase that follows the setting's name.
     """
     parsed = tuple(entry.strip().encode("utf-8", "surrogateescape") for entry in text.split(","))
     _check(parsed)
@@ -158,16 +158,16 @@ class JoinTokens:
 
 def _check(secrets: Sequence[bytes]) -> None:
     if not 1 <= len(secrets) <= SECRETS_MAX:
-        raise Misconfigured(f"There must be 1 to {SECRETS_MAX} join secrets.")
-    if len(set(secrets)) != len(secrets):
-        raise Misconfigured("A join secret is given twice.")
+        raise Misconfigured(f"must be 1 to {SECRETS_MAX} secrets (separate them by commas)")
     for place, secret in enumerate(secrets, start=1):
         if len(secret) < SECRET_BYTES_MIN:
-            raise Misconfigured(f"Join secret {place} is shorter than {SECRET_BYTES_MIN} bytes.")
+            raise Misconfigured(f"secret {place} is shorter than {SECRET_BYTES_MIN} bytes (separate them by commas)")
+        if secret in secrets[: place - 1]:
+            raise Misconfigured(f"secret {place} is given twice")
         try:
             HMACAlgorithm(HMACAlgorithm.SHA256).prepare_key(secret)
         except InvalidKeyError:
-            raise Misconfigured(f"Join secret {place} looks like an asymmetric key.") from None
+            raise Misconfigured(f"secret {place} looks like an asymmetric key") from None
 
 
 def _claims(compact: dict[str, object]) -> JoinClaims | None:

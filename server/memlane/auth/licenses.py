@@ -137,19 +137,20 @@ def parse_trusted_keys(text: str) -> TrustedKeys:
             digits, ``.``, ``_`` and ``-``; a key is the raw 32 bytes in base64url, 43 characters unpadded.
 
     Raises:
-        Misconfigured: No entry, a malformed entry, or a key id given twice. Names the entry by its place.
+        Misconfigured: No entry, a malformed entry, or a key id given twice. Names the entry by its place, in a
+            phrase that follows the setting's name.
     """
     keys: dict[str, Ed25519PublicKey] = {}
     for place, entry in enumerate(text.split(","), start=1):
         key_id, _, encoded = entry.strip().partition(":")
         if _KEY_ID.fullmatch(key_id) is None or _PUBLIC.fullmatch(encoded) is None:
-            raise Misconfigured(f"License key {place} is not of the form kid:base64url (43 characters).")
+            raise Misconfigured(f"entry {place} must be <key id>:<public key of 43 base64url characters>")
         if key_id in keys:
-            raise Misconfigured(f"License key {place} repeats a key id.")
+            raise Misconfigured(f"entry {place} repeats a key id")
         try:
             keys[key_id] = Ed25519PublicKey.from_public_bytes(urlsafe_b64decode(encoded + "="))
         except ValueError:
-            raise Misconfigured(f"License key {place} is not an Ed25519 public key.") from None
+            raise Misconfigured(f"entry {place} is not an Ed25519 public key") from None
     return MappingProxyType(keys)
 
 

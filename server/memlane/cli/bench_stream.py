@@ -35,9 +35,9 @@ from memlane.bench.stream_readers import Readers
 from memlane.bench.stream_report import StreamResults, lines_of, stream_as_json, stream_as_table
 from memlane.cli.serve import serve_process
 from memlane.cli.server import bound_socket, run_loop, serve_metrics
-from memlane.config import load_settings
 from memlane.embedded.postgres import DEFAULT_VERSION, EmbeddedPostgres
 from memlane.observability.logs import set_up_logs
+from memlane.preflight import load_settings
 from memlane.realtime import hub
 from memlane.realtime.feed import Feed, frame_of_event
 

@@ -15,9 +15,10 @@ from rich.text import Text
 
 from memlane.auth.licenses import LicenseRejected, parse_trusted_keys, read_license
 from memlane.cli.server import run_loop
-from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults, Settings, load_settings
+from memlane.config import EXIT_MISCONFIGURED, ConfigurationFaults, Settings
 from memlane.domain.errors import MemlaneError
 from memlane.embedding.configured import make_embedder
+from memlane.preflight import load_settings
 from memlane.realtime.redis_fanout import examine
 from memlane.storage.migrate import OLDEST_SERVER, applied_migrations, migrations, pending
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from memlane.cli.migrate import database_url_from
 from memlane.cli.operator import T
 from memlane.cli.progress import progress
-from memlane.config import load_settings
 from memlane.embedding.configured import make_embedder
+from memlane.preflight import load_settings
 from memlane.storage.near_index import build_near_index
 from memlane.storage.pool import Pool, PoolLimits
 from memlane.storage.statistics import LARGE_MIN, recount

@@ -16,6 +16,7 @@ from memlane.auth.licenses import (
     read_license,
 )
 from memlane.config import ConfigurationFaults, Fault
+from memlane.domain.errors import Misconfigured
 
 
 @click.group("license")
@@ -92,7 +93,11 @@ def verify(as_json: bool) -> None:
         raise ConfigurationFaults(missing)
     now = datetime.now(UTC)
     try:
-        found = read_license(os.environ[names[0]].strip(), parse_trusted_keys(os.environ[names[1]]))
+        keys = parse_trusted_keys(os.environ[names[1]])
+    except Misconfigured as fault:
+        raise ConfigurationFaults([Fault(names[1], fault.message)]) from None
+    try:
+        found = read_license(os.environ[names[0]].strip(), keys)
     except LicenseRejected as fault:
         raise click.ClickException(f"rejected ({fault.reason.value}): {fault}") from fault
     grants = found.entitlement

@@ -9,10 +9,11 @@ import click
 
 from memlane.app import Process, application, build
 from memlane.cli.server import bound_socket, run_loop, serve, serve_metrics
-from memlane.config import Role, Settings, load_settings
+from memlane.config import Role, Settings
 from memlane.domain.errors import Misconfigured
 from memlane.observability.logs import set_up_logs
 from memlane.observability.tracing import traces
+from memlane.preflight import load_settings
 from memlane.rest.console import Console
 
 ALL_ROLES: frozenset[Role] = frozenset({"api", "gateway", "worker"})

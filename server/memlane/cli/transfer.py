@@ -20,8 +20,8 @@ from memlane.cli.operator import operator_of, origin_of, origin_options, project
 from memlane.cli.personal import export_user
 from memlane.cli.progress import progress
 from memlane.cli.server import run_loop
-from memlane.config import load_settings
 from memlane.domain.memory import Draft
+from memlane.preflight import load_settings
 from memlane.rest.credentials import USER_ID_MAX
 from memlane.rest.models import MemoryDraft
 from memlane.screening.secrets import DetectSecrets

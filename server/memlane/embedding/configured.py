@@ -2,6 +2,8 @@
 
 from memlane.config import Settings
 from memlane.domain.errors import Misconfigured
+from memlane.embedding import minilm
+from memlane.embedding.endpoints import read_endpoint
 from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
@@ -17,7 +19,6 @@ def make_embedder(settings: Settings) -> Embedder:
         Misconfigured: The offline model has other dimensions, or its file is not the pinned one.
     """
     return _embedder(
-        "MEMORY_EMBEDDING_DIMENSIONS",
         settings.embeddings_url,
         settings.embedding_model,
         settings.embedding_dimensions,
@@ -30,7 +31,6 @@ def make_earlier_embedder(settings: Settings) -> Embedder | None:
     if settings.earlier_embeddings_url is None:
         return None
     return _embedder(
-        "MEMORY_EARLIER_EMBEDDING_DIMENSIONS",
         settings.earlier_embeddings_url,
         settings.earlier_embedding_model,
         settings.earlier_embedding_dimensions,
@@ -38,12 +38,34 @@ def make_earlier_embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def _embedder(setting: str, url: str, model: str, dimensions: int, api_key: str | None) -> Embedder:
-    if url.startswith("local:"):
-        embedder = LocalEmbedder(on_call=metrics.observe_embedding)
-        if embedder.space.dimensions != dimensions:
-            raise Misconfigured(f"{setting} is {dimensions}, but the offline model has {embedder.space.dimensions}")
-        return embedder
+def check_embeddings_url(url: str) -> None:
+    """Whether there is an embedder of this URL.
+
+    Raises:
+        Misconfigured: It is neither `local://` nor what `read_endpoint` takes.
+    """
+    if not _is_offline(url):
+        read_endpoint(url)
+
+
+def check_dimensions(url: str, dimensions: int) -> None:
+    """Whether the embedder of this URL can have so many dimensions; of a service only it can tell.
+
+    Raises:
+        Misconfigured: The offline model has others.
+    """
+    if _is_offline(url) and dimensions != minilm.DIMENSIONS:
+        raise Misconfigured(f"must be {minilm.DIMENSIONS} for the offline model of local://")
+
+
+def _is_offline(url: str) -> bool:
+    return url.startswith("local:")
+
+
+def _embedder(url: str, model: str, dimensions: int, api_key: str | None) -> Embedder:
+    check_dimensions(url, dimensions)
+    if _is_offline(url):
+        return LocalEmbedder(on_call=metrics.observe_embedding)
     return OpenAICompatibleEmbedder(url, model, dimensions, api_key=api_key, on_call=metrics.observe_embedding)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import orjson
 
-from memlane.domain.errors import Misconfigured
 from memlane.embedding.breaker import CircuitBreaker
+from memlane.embedding.endpoints import check_api_key
 from memlane.embedding.outcomes import EmbedFailed
 from memlane.observability.tracing import outgoing_headers
 
@@ -31,7 +31,6 @@ _SERVER_ERROR = 500
 _REDIRECT = 300
 _CLIENT_ERROR = 400
 _MAX_RETRY_AFTER = 3600
-_MAX_PORT = 65_535
 
 
 class InputRefused(EmbedFailed):
@@ -66,7 +65,7 @@ class Transport:
     `max_waiting` wait for their turn, and one more fails at once with outcome ``busy``.
 
     Args:
-        url: Any URL of the provider; its origin names the provider in errors.
+        url: Any URL of the provider, as `read_endpoint` takes it; its origin names the provider in errors.
         api_key: Sent as a bearer token, if given. Never logged nor quoted.
         provider: What it is, for errors.
         max_connections: Exchanges at a time.
@@ -76,7 +75,7 @@ class Transport:
         random_unit: Gives numbers from 0 to 1 for the jitter of retries.
 
     Raises:
-        Misconfigured: The URL is not an http or https one, carries a password, or the key is not a token.
+        Misconfigured: The key is not a token.
     """
 
     def __init__(
@@ -91,14 +90,6 @@ class Transport:
         transport: httpx.AsyncBaseTransport | None = None,
         random_unit: Callable[[], float] = random.random,
     ) -> None:
-        # httpx escapes what no host name can hold.
-        if url.scheme not in {"http", "https"} or not url.host or "%" in url.host:
-            raise Misconfigured("The embeddings URL must start with http:// or https:// and name a host.")
-        if url.port is not None and not 1 <= url.port <= _MAX_PORT:
-            message = f"The embeddings URL's port must be 1 to {_MAX_PORT}."
-            raise Misconfigured(message)
-        if url.userinfo:
-            raise Misconfigured("The embeddings URL carries credentials; give them as the API key instead.")
         self.origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         self._provider = provider
         self._breaker = breaker or CircuitBreaker()
@@ -266,9 +257,7 @@ def _headers(api_key: str | None) -> dict[str, str]:
         "content-type": "application/json",
     }
     if api_key:
-        # Checked here, because the HTTP library would quote a header that it cannot send.
-        if not re.fullmatch(r"[\x21-\x7e]+", api_key):
-            raise Misconfigured("The embeddings API key has characters that a header cannot carry.")
+        check_api_key(api_key)
         headers["authorization"] = f"Bearer {api_key}"
     return headers
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import orjson
 
-from memlane.domain.errors import Misconfigured
+from memlane.embedding.endpoints import read_endpoint
 from memlane.embedding.http_transport import Transport
 from memlane.embedding.outcomes import EmbedFailed
 
@@ -120,10 +120,7 @@ class ChatJudge(_HttpJudge):
 
 
 def _route(url: str, path: str) -> httpx.URL:
-    try:
-        base = httpx.URL(url.strip())
-    except (httpx.InvalidURL, UnicodeError):
-        raise Misconfigured("The judge's URL is not a URL.") from None
+    base = read_endpoint(url)
     root = base.path.rstrip("/")
     for ending in (path, "/v1"):
         root = root.removesuffix(ending)

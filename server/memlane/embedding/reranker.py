@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-import httpx
-
-from memlane.domain.errors import Misconfigured
+from memlane.embedding.endpoints import read_endpoint
 from memlane.embedding.http_transport import Transport
 from memlane.embedding.outcomes import EmbedFailed
 
@@ -33,10 +31,7 @@ class TeiReranker:
         time_limit: float = 1.5,
         on_fault: Callable[[], None] | None = None,
     ) -> None:
-        try:
-            base = httpx.URL(url.strip())
-        except (httpx.InvalidURL, UnicodeError):
-            raise Misconfigured("The reranker's URL is not a URL.") from None
+        base = read_endpoint(url)
         self._url = base.copy_with(path=base.path.rstrip("/").removesuffix("/rerank") + "/rerank", fragment=None)
         self._time_limit = time_limit
         self._on_fault = on_fault

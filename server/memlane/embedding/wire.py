@@ -8,7 +8,7 @@ from typing import Any, Self
 import httpx
 import numpy as np
 
-from memlane.domain.errors import Misconfigured
+from memlane.embedding.endpoints import read_endpoint
 from memlane.embedding.outcomes import EmbedFailed, WrongModel
 from memlane.usecases.ports import Vector
 
@@ -44,13 +44,9 @@ class Routes:
         """The routes under a base URL that may already name one of them; a query string is kept.
 
         Raises:
-            Misconfigured: It is not a URL.
+            Misconfigured: As `read_endpoint`.
         """
-        try:
-            base = httpx.URL(url.strip())
-        except (httpx.InvalidURL, UnicodeError):
-            # Not chained: the error quotes the URL, which may carry a password.
-            raise Misconfigured("The embeddings URL is not a URL.") from None
+        base = read_endpoint(url)
         path = base.path.rstrip("/")
         if path.endswith("/embeddings"):
             openai = path

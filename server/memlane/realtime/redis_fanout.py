@@ -40,6 +40,20 @@ SILENCE_SECONDS = 2.0
 RETRY_SECONDS = 0.2
 
 
+def check_redis_url(url: str) -> None:
+    """Whether the library can make a connection of this URL; none is opened.
+
+    Raises:
+        Misconfigured: It cannot: a port, a path or an option after the `?` is wrong.
+    """
+    try:
+        pool = _connect(url).connection_pool
+        pool.connection_class(**pool.connection_kwargs)
+    except (ValueError, TypeError, RedisError):
+        # Not chained: the library's message quotes the URL. What it does not know becomes a wrong argument.
+        raise Misconfigured("is not a URL that Redis can be reached by: redis://user:password@host:6379/0") from None
+
+
 def _connect(url: str) -> "redis.Redis":
     # No retry of the library's own: it would subscribe again in silence, and what was lost would not be noticed.
     return redis.Redis.from_url(
@@ -94,15 +108,13 @@ def _hint_of(one: Any) -> Hint:
 async def examine(url: str) -> None:
     """Do once with Redis what a service does: publish a message of no hints, and subscribe.
 
+    Args:
+        url: One that `check_redis_url` takes.
+
     Raises:
-        Misconfigured: The URL is none.
         StorageUnavailable: Redis does not answer, or forbids it; says which kind of fault.
     """
-    try:
-        connection = _connect(url)
-    except ValueError:
-        # Not chained: the library's message quotes the URL.
-        raise Misconfigured("not a URL of Redis: check REDIS_URL") from None
+    connection = _connect(url)
     try:
         async with connection.pubsub() as subscription:
             await subscription.subscribe(HINTS)

@@ -12,9 +12,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import asyncpg
+from asyncpg import connect_utils
 from asyncpg.exceptions import (
     AdminShutdownError,
     CheckViolationError,
@@ -75,9 +77,9 @@ _LOST_CONNECTION = (
 )
 _NEVER_TAKEN = (DataError, PostgresSyntaxError, NotNullViolationError, CheckViolationError)
 """A value or a statement that is wrong, whether the driver or the server says so."""
-_NO_CONNECTION_STRING = (
-    "DATABASE_URL is not a connection string that works: postgresql://user:password@host/database, and after a `?` "
-    "only what Postgres knows"
+_WHAT_WORKS = (
+    "is not a connection string that works: postgresql://user:password@host/database, and after a `?` only what "
+    "Postgres knows"
 )
 
 
@@ -94,6 +96,26 @@ class PoolLimits:
 
     max_size: int = 16
     behind_pooler: bool = False
+
+
+def check_connection_string(dsn: str) -> None:
+    """Whether the driver can read the connection string; nothing is reached.
+
+    Raises:
+        Misconfigured: It cannot, in a phrase that follows the setting's name.
+    """
+    # The driver has no public name for it. Without it the same is told a moment later, by the first connection.
+    parse = getattr(connect_utils, "_parse_connect_dsn_and_args", None)
+    if parse is None:
+        return
+    try:
+        parse(**dict.fromkeys(signature(parse).parameters) | {"dsn": dsn})
+    except ValueError:
+        # Not chained: the driver's message quotes the connection string.
+        raise Misconfigured(_WHAT_WORKS) from None
+    except (LookupError, OSError):
+        # This machine's user or a file of keys is missing, which may come while a server tries.
+        return
 
 
 class Pool:
@@ -150,7 +172,7 @@ class Pool:
                 lent = await _acquired(pool)
             except ValueError:
                 # Not chained: the driver's message quotes the connection string.
-                raise Misconfigured(_NO_CONNECTION_STRING) from None
+                raise Misconfigured(f"DATABASE_URL {_WHAT_WORKS}") from None
             try:
                 yield lent
             except asyncio.CancelledError:

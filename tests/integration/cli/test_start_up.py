@@ -1,12 +1,13 @@
 """`memlane api` refuses to start when a setting is missing or wrong, says everything at once, and exits 78."""
 
 import asyncio
+import json
+import re
 import socket
 from pathlib import Path
 
-import pytest
-
 from integration.cli.shell import memlane
+from memlane.auth.licenses import generate_keypair
 from support.service import JOIN_SECRET, Deployment, api_process, free_port
 
 REQUIRED = (
@@ -54,31 +55,28 @@ async def test_many_wrong_values_are_told_at_once_with_reasons_and_without_the_v
     assert PASSWORD not in ran.said
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("MEMLANE_LICENSE_KEYS", "main:short", "entry 1"),
-        ("MEMORY_EMBEDDINGS_URL", "http://user:hunter2-of-the-database@tei:80", "credentials"),
-        ("MEMORY_EMBEDDINGS_URL", "http://tei:0/", "port"),
-    ],
-)
-async def test_a_wrong_value_that_only_its_reader_can_tell_ends_the_start_with_78_too(
-    lone_deployment: Deployment, name: str, value: str, said: str
-) -> None:
-    ran = await memlane("api", "--port", str(free_port()), env=lone_deployment.environment(**{name: value}))
+async def test_wrong_values_that_only_their_users_can_tell_are_told_at_once_and_by_the_doctor_too() -> None:
+    deployment = Deployment(f"postgresql://memlane:{PASSWORD}@db/memlane?sslmode=bogus")
+    public = generate_keypair().public
+    wrong = {
+        "MEMLANE_JOIN_SECRETS": f"{JOIN_SECRET},{JOIN_SECRET}",
+        "MEMLANE_LICENSE_KEYS": f"test:{public},test:{public}",
+        "MEMORY_EMBEDDINGS_URL": f"http://user:{PASSWORD}@tei:80",
+        "MEMORY_EMBEDDINGS_API_KEY": "schlüssel-geheim",
+        "MEMLANE_RERANKER_URL": "http://reranker:0/",
+        "REDIS_URL": f"redis://:{PASSWORD}@redis:6379/0?socket_timeout=soon",
+    }
+    environment = deployment.environment(**wrong)
+    ran = await memlane("api", "--port", str(free_port()), env=environment)
     assert ran.code == 78
-    assert said in ran.err
-    assert value not in ran.said
-    assert PASSWORD not in ran.said
-
-
-async def test_an_api_key_that_no_header_can_carry_ends_the_start_with_78_and_is_not_shown(
-    lone_deployment: Deployment,
-) -> None:
-    changes = {"MEMORY_EMBEDDINGS_URL": "http://127.0.0.1:9", "MEMORY_EMBEDDINGS_API_KEY": "schlüssel-geheim"}
-    ran = await memlane("api", "--port", str(free_port()), env=lone_deployment.environment(**changes))
-    assert ran.code == 78
-    assert "geheim" not in ran.said
+    told = dict(re.findall(r"^  ([A-Z_]+)  +(.+)$", ran.err, re.MULTILINE))
+    assert told.keys() == {"DATABASE_URL", *wrong}
+    for words in (("--config-only",), ()):
+        looked = await memlane("doctor", "--json", *words, env=environment)
+        assert looked.code == 78
+        assert {one["check"]: one["detail"] for one in json.loads(looked.out)["findings"]} == told
+        for secret in (PASSWORD, JOIN_SECRET, public, "geheim", "reranker:0"):
+            assert secret not in ran.said + looked.said
 
 
 async def test_a_taken_port_ends_the_start_with_78_and_says_what_to_do(lone_deployment: Deployment) -> None:
