@@ -235,10 +235,10 @@ def _entitlements(process: Process) -> tuple[EntitlementSource, EntitlementFault
     licensed = LicenseEntitlements(settings.license or "", parse_trusted_keys(settings.license_keys or ""))
     if licensed.ends_at is not None:
         metrics.LICENSE_ENDS.set(licensed.ends_at.timestamp())
-    if licensed.rejected is None:
-        return licensed, None
-    log.error("license_rejected", reason=licensed.rejected.reason.value)
-    return licensed, LICENSE_REJECTED
+    fault = licensed.fault_at(process.clock.now())
+    if fault is not None:
+        log.error("license_rejected", reason=fault.value)
+    return licensed, None if licensed.rejected is None else LICENSE_REJECTED
 
 
 def _build_gateway(

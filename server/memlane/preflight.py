@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from memlane.auth.join_tokens import parse_join_secrets
-from memlane.auth.licenses import parse_trusted_keys
+from memlane.auth.licenses import LicenseFault, LicenseRejected, parse_trusted_keys, read_license
 from memlane.config import ConfigurationFaults, Fault, Role, Settings, read_settings
 from memlane.domain.errors import Misconfigured
 from memlane.embedding.configured import check_dimensions, check_embeddings_url
@@ -63,6 +63,25 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Check]]:
         ("MEMORY_EARLIER_EMBEDDING_DIMENSIONS", settings.earlier_embeddings_url, settings.earlier_embedding_dimensions),
     )
     yield from ((name, partial(check_dimensions, url, length)) for name, url, length in lengths if url and length)
+    if settings.deployment_mode == "self_hosted" and settings.license:
+        yield "MEMLANE_LICENSE", partial(_check_license, settings.license, settings.license_keys or "")
+
+
+def _check_license(license_: str, trusted_keys: str) -> None:
+    """Whether it is a license that one of the keys signed; its dates and its organization are decided on each request.
+
+    Raises:
+        Misconfigured: It is not, and never will be.
+    """
+    try:
+        keys = parse_trusted_keys(trusted_keys)
+    except Misconfigured:
+        keys = {}  # a fault of MEMLANE_LICENSE_KEYS, told there
+    try:
+        read_license(license_, keys)
+    except LicenseRejected as fault:
+        if keys or fault.reason is not LicenseFault.UNKNOWN_KEY:
+            raise Misconfigured(f"{fault.reason.value}: {fault}") from None
 
 
 def _fault_of(name: str, check: Check) -> list[Fault]:

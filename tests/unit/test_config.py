@@ -1,16 +1,19 @@
 """The settings: every fault at once, by name and reason, and never a value."""
 
-import base64
 import dataclasses
+from datetime import timedelta
 
 import pytest
 
+from memlane.auth.licenses import generate_keypair
 from memlane.config import ConfigurationFaults, Settings
 from memlane.embedding.configured import make_earlier_embedder, make_judge, make_reranker
 from memlane.embedding.judges import ChatJudge, EntailmentJudge
 from memlane.embedding.reranker import TeiReranker
 from memlane.preflight import load_settings
+from support.service import Deployment
 
+DEPLOYMENT = Deployment("postgresql://unused/")
 SECRET = "s3cr3t-that-nobody-may-see-0123456789"
 COMPLETE = {
     "DATABASE_URL": f"postgresql://memlane:{SECRET}@db.internal/memlane",
@@ -20,8 +23,8 @@ COMPLETE = {
     "MEMORY_EMBEDDINGS_API_KEY": SECRET,
     "MEMLANE_DEPLOYMENT_MODE": "self_hosted",
     "MEMLANE_JOIN_SECRETS": f"{SECRET},{SECRET[::-1]}",
-    "MEMLANE_LICENSE": SECRET,
-    "MEMLANE_LICENSE_KEYS": f"main:{base64.urlsafe_b64encode(bytes(32)).decode().rstrip('=')}",
+    "MEMLANE_LICENSE": DEPLOYMENT.license(),
+    "MEMLANE_LICENSE_KEYS": f"test:{DEPLOYMENT.signer.public}",
     "REDIS_URL": f"redis://:{SECRET}@redis:6379/0",
 }
 REQUIRED = [name for name in COMPLETE if name not in {"MEMORY_EMBEDDINGS_API_KEY", "REDIS_URL"}]
@@ -151,6 +154,55 @@ def test_faults_of_form_and_faults_that_only_the_user_of_a_value_can_tell_are_to
     assert {fault.name for fault in raised.value.faults} == set(wrong)
     assert len(raised.value.faults) == len(wrong)
     assert SECRET not in str(raised.value)
+
+
+STRANGER = Deployment("postgresql://unused/")
+NO_LICENSES = {
+    "rubbish": ("not-a-license", "malformed"),
+    "of-another-algorithm": ("eyJhbGciOiJIUzI1NiIsImtpZCI6InRlc3QifQ.e30.c2ln", "wrong_algorithm"),
+    "cut": (DEPLOYMENT.license()[:-8], "bad_signature"),
+    "of-a-stranger": (STRANGER.license(), "bad_signature"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_LICENSES)
+def test_what_no_trusted_key_signed_is_no_license_whatever_the_time(kind: str) -> None:
+    license_, reason = NO_LICENSES[kind]
+    faults = faults_of(MEMLANE_LICENSE=license_)
+    assert list(faults) == ["MEMLANE_LICENSE"]
+    assert faults["MEMLANE_LICENSE"].startswith(f"{reason}: ")
+    assert license_ not in faults["MEMLANE_LICENSE"]
+
+
+def test_a_license_of_an_unknown_key_id_is_told_to_be_so() -> None:
+    faults = faults_of(MEMLANE_LICENSE_KEYS=f"next:{generate_keypair().public}")
+    assert list(faults) == ["MEMLANE_LICENSE"]
+    assert "unknown_key" in faults["MEMLANE_LICENSE"]
+
+
+def test_wrong_keys_are_told_without_blaming_the_license_and_rubbish_is_told_beside_them() -> None:
+    assert list(faults_of(MEMLANE_LICENSE_KEYS="test:short")) == ["MEMLANE_LICENSE_KEYS"]
+    both = faults_of(MEMLANE_LICENSE_KEYS="test:short", MEMLANE_LICENSE="a.b.c")
+    assert both.keys() == {"MEMLANE_LICENSE_KEYS", "MEMLANE_LICENSE"}
+
+
+@pytest.mark.parametrize(
+    "license_",
+    [
+        DEPLOYMENT.license(starts_in=timedelta(days=-9), ends_in=timedelta(days=-1)),
+        DEPLOYMENT.license(starts_in=timedelta(days=9)),
+        DEPLOYMENT.license(organization="globex"),
+        DEPLOYMENT.license(features={}),
+    ],
+    ids=["expired", "not-yet-valid", "of-another-organization", "without-the-feature"],
+)
+def test_what_a_good_signature_says_of_dates_and_rights_is_no_fault_of_the_settings(license_: str) -> None:
+    assert load_settings(COMPLETE | {"MEMLANE_LICENSE": license_}).license == license_
+
+
+def test_a_managed_deployment_reads_no_license() -> None:
+    managed = {"MEMLANE_DEPLOYMENT_MODE": "managed", "MEMLANE_LICENSE": "a.b.c"}
+    assert load_settings(COMPLETE | managed).deployment_mode == "managed"
 
 
 @pytest.mark.parametrize("earlier", ["", "EARLIER_"])

@@ -4,11 +4,14 @@ import asyncio
 import json
 import re
 import socket
+from datetime import timedelta
 from pathlib import Path
+
+import httpx
 
 from integration.cli.shell import memlane
 from memlane.auth.licenses import generate_keypair
-from support.service import JOIN_SECRET, Deployment, api_process, free_port
+from support.service import JOIN_SECRET, Deployment, api_process, free_port, headers_of
 
 REQUIRED = (
     "DATABASE_URL",
@@ -101,10 +104,29 @@ async def test_a_taken_metrics_port_ends_the_start_with_78_and_says_so(lone_depl
     assert port in ran.err
 
 
-async def test_a_license_that_was_rejected_does_not_end_the_start_but_is_logged(lone_deployment: Deployment) -> None:
-    environment = lone_deployment.environment(MEMLANE_LICENSE="a.b.c", MEMLANE_DRAIN_SECONDS="0")
-    async with api_process(environment) as api:
-        assert "license_rejected" in api.log
+async def test_a_license_that_no_trusted_key_signed_ends_the_start_of_every_role_with_78(
+    lone_deployment: Deployment,
+) -> None:
+    edited = lone_deployment.license()[:-8]
+    for role in ("api", "gateway", "worker"):
+        environment = lone_deployment.environment(MEMLANE_LICENSE=edited, REDIS_URL="redis://127.0.0.1:9/0")
+        ran = await memlane(role, "--port", str(free_port()), env=environment)
+        assert ran.code == 78
+        assert re.search(r"^  MEMLANE_LICENSE  bad_signature: ", ran.err, re.MULTILINE), ran.err
+        assert "1 setting(s)" in ran.err
+        assert edited not in ran.said
+
+
+async def test_a_license_that_has_ended_does_not_end_the_start_but_is_logged_and_denies(
+    lone_deployment: Deployment,
+) -> None:
+    ended = lone_deployment.license(starts_in=timedelta(days=-9), ends_in=timedelta(seconds=-1))
+    key = await lone_deployment.key()
+    environment = lone_deployment.environment(MEMLANE_LICENSE=ended, MEMLANE_DRAIN_SECONDS="0")
+    async with api_process(environment) as api, httpx.AsyncClient(base_url=api.url) as client:
+        logged = [json.loads(line) for line in api.log.splitlines() if "license_rejected" in line]
+        assert [line["reason"] for line in logged] == ["expired"]
+        assert (await client.get("/api/memories", headers=headers_of(key))).status_code == 404
         assert await asyncio.to_thread(api.terminate) == 0
 
 
