@@ -12,7 +12,7 @@ from memlane.embedding.breaker import CircuitBreaker
 from memlane.embedding.local import LocalEmbedder
 from memlane.embedding.openai_compatible import OpenAICompatibleEmbedder
 from memlane.usecases.ports import Embedder
-from support.embedding_server import EmbeddingServer, Fault, shared_local_embedder
+from support.embedding_server import EmbeddingServer, Fault, Kind, shared_local_embedder
 
 AWKWARD_TEXTS = [
     "",
@@ -251,6 +251,40 @@ class TestEveryRemoteEmbedder:
         sizes = sorted(len(call.texts) for call in server.calls if call.texts)
         assert sizes == [6, 32, 32]
         await embedder.aclose()
+
+
+class TestPrefixes:
+    """What a model's card wants before a query and before a document reaches the wire, the one never as the other."""
+
+    PASSAGES = "Represent this sentence for searching relevant passages: "
+
+    @pytest.mark.parametrize("kind", ["tei", "openai"])
+    @pytest.mark.parametrize(
+        ("model", "query", "document"),
+        [
+            ("intfloat/multilingual-e5-small", "query: ", "passage: "),
+            ("nomic-ai/nomic-embed-text-v1.5", "search_query: ", "search_document: "),
+            ("BAAI/bge-small-en-v1.5", PASSAGES, ""),
+            ("sentence-transformers/all-MiniLM-L6-v2", "", ""),
+        ],
+    )
+    async def test_a_query_and_a_document_are_sent_with_the_prefix_of_their_own(
+        self, kind: Kind, model: str, query: str, document: str
+    ) -> None:
+        async with EmbeddingServer(kind, model=model) as server:
+            embedder = build(server)
+            await embedder.embed_query("Who drinks tea?")
+            await embedder.embed_documents(["Ada drinks tea.", "Bo does not."])
+            await embedder.aclose()
+        inputs = (
+            [f"{query}Who drinks tea?"],
+            [f"{document}Ada drinks tea.", f"{document}Bo does not."],
+        )
+        sent = [call.body for call in server.calls if call.texts]
+        if kind == "tei":
+            assert sent == [{"inputs": each, "truncate": True, "normalize": True} for each in inputs]
+        else:
+            assert sent == [{"model": model, "input": each, "dimensions": 384} for each in inputs]
 
 
 class TestTei:
