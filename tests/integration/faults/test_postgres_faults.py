@@ -3,9 +3,11 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import httpx
@@ -26,7 +28,9 @@ from integration.faults.house import (
     status_is,
     timed,
 )
+from memlane.auth.runtime_keys import mint_runtime_key
 from memlane.embedded.postgres import EmbeddedPostgres
+from memlane.usecases.authenticate import CACHE_SECONDS
 from support.embedding_server import EmbeddingServer
 from support.postgres import fresh_database, private_server
 from support.service import Deployment
@@ -82,7 +86,26 @@ async def _calls(client: httpx.AsyncClient, tenant: Tenant, memory_id: str) -> l
     return list(await asyncio.gather(*(timed(one) for one in asked)))
 
 
-async def _assert_outage(running: Running, tenant: Tenant, memory_id: str) -> None:
+async def _union(running: Running, key: str) -> dict[str, Any]:
+    """What the published runtime hears of its entitlement: a 200, or it would read nothing, and in its time."""
+    got = await timed(running.client.get("/api/entitlements/runtime", headers={"Authorization": f"Bearer {key}"}))
+    assert got.answer.status_code == 200, got.answer.text
+    assert got.seconds < 1.5, "the published runtime waits no longer"
+    found: dict[str, Any] = got.answer.json()
+    return found
+
+
+async def _assert_entitlement_unresolved(running: Running, key: str) -> None:
+    """Neither the key nor what it entitles to can be looked up: never a stale yes, and no 401 for a good key."""
+    found = await _union(running, key)
+    assert found.keys() == {"status", "error"}, found
+    assert found["status"] == "unavailable"
+    assert found["error"].keys() == {"code", "message", "retryable", "requestId"}
+    assert (found["error"]["code"], found["error"]["retryable"]) == ("ENTITLEMENT_UNRESOLVED", True)
+
+
+async def _assert_outage(running: Running, tenant: Tenant, memory_id: str, *, cached: bool = True) -> None:
+    """Every call is refused in time. Not ``cached``: the process has no young answer about the tenant's own key."""
     for got in await _calls(running.client, tenant, memory_id):
         assert_unavailable(got, *OUTAGE)
     for path, status in (
@@ -95,9 +118,10 @@ async def _assert_outage(running: Running, tenant: Tenant, memory_id: str) -> No
         got = await timed(running.client.get(path))
         assert (path, got.answer.status_code) == (path, status)
         assert got.seconds < PATIENCE
-    got = await timed(running.client.get("/api/entitlements/runtime", headers=tenant.headers()))
-    assert got.seconds < 1.5, "the published runtime waits no longer"
-    assert got.answer.status_code == 503 or got.answer.json()["status"] in {"ready", "unavailable"}
+    # A key that the process has never seen cannot be in its cache.
+    await _assert_entitlement_unresolved(running, mint_runtime_key(tenant.slug).reveal())
+    if not cached:
+        await _assert_entitlement_unresolved(running, tenant.key)
 
 
 async def _assert_healed(running: Running, tenant: Tenant, memory_id: str) -> None:
@@ -120,7 +144,7 @@ async def test_a_process_started_while_postgres_is_down_answers_503_and_recovers
     memory_id = await _saved(running, tenant)
     await server.stop()
     async with running_process(deployment, embeddings) as late:
-        await _assert_outage(late, tenant, memory_id)
+        await _assert_outage(late, tenant, memory_id, cached=False)
         await server.start()
         await _assert_healed(late, tenant, memory_id)
 
@@ -132,10 +156,27 @@ async def test_a_postgres_that_is_stopped_and_started_is_an_outage_that_heals(
     await server.stop()
     await _assert_outage(running, tenant, memory_id)
     # Past the life of every cached key and entitlement the answer is still 503, and never a stale yes.
-    await asyncio.sleep(4.1)
-    await _assert_outage(running, tenant, memory_id)
+    await asyncio.sleep(CACHE_SECONDS + 0.1)
+    await _assert_outage(running, tenant, memory_id, cached=False)
     await server.start()
     await _assert_healed(running, tenant, memory_id)
+
+
+async def test_an_entitlement_that_was_looked_up_just_before_an_outage_holds_for_4_s_and_no_longer(
+    server: EmbeddedPostgres, tenant: Tenant, running: Running
+) -> None:
+    memory_id = await _saved(running, tenant)
+    # What is cached is not renewed by its use, so it is let grow old and looked up anew.
+    await asyncio.sleep(CACHE_SECONDS + 0.1)
+    assert (await _union(running, tenant.key))["status"] == "ready"
+    looked_up = time.monotonic()
+    with _frozen(server):
+        found = await _union(running, tenant.key)
+        assert (found["status"], found["entitlement"]["active"]) == ("ready", True)
+        await asyncio.sleep(looked_up + CACHE_SECONDS + 0.1 - time.monotonic())
+        await _assert_entitlement_unresolved(running, tenant.key)
+    await _assert_healed(running, tenant, memory_id)
+    assert (await _union(running, tenant.key))["status"] == "ready"
 
 
 async def test_a_restart_between_two_requests_is_seen_by_no_caller(
