@@ -22,6 +22,7 @@ from support.service import free_port, headers_of
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 30.0
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(slots=True)
@@ -75,10 +76,14 @@ class Dev:
 
 
 @asynccontextmanager
-async def dev(folder: Path, port: int | None = None) -> AsyncIterator[Dev]:
-    """Start it and wait for its screen; whatever of it is left at the end is killed."""
-    port = port or free_port()
-    process = await started("dev", "--port", str(port), "--data-dir", str(folder))
+async def dev(folder: Path, *, by_make: bool = False) -> AsyncIterator[Dev]:
+    """Start it, or `make dev` in the checkout, and wait for its screen; whatever of it is left at the end is killed."""
+    port = free_port()
+    options = ("--port", str(port), "--data-dir", str(folder))
+    if by_make:
+        process = await started("dev", f"ARGS={shlex.join(options)}", program=["make"], cwd=ROOT)
+    else:
+        process = await started("dev", *options)
     running = Dev(process, folder, port)
     try:
         await running.wait_until_ready()
@@ -103,6 +108,16 @@ def postgres_of(folder: Path) -> list[int]:
         with suppress(OSError):
             if str(cluster_of(folder)) in entry.read_bytes().decode(errors="replace"):
                 found.append(int(entry.parent.name))
+    return found
+
+
+def group_of(leader: int) -> list[int]:
+    """The processes that are left of a process group."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if os.getpgid(int(entry.name)) == leader:
+                found.append(int(entry.name))
     return found
 
 
@@ -136,6 +151,30 @@ def listening_addresses(port: int) -> set[str]:
     return found
 
 
+async def pasted(running: Dev) -> str:
+    """What comes of the screen's lines when they are pasted into a shell: a memory saved, and recalled by meaning."""
+    shell = await asyncio.create_subprocess_exec("bash", "-c", "\n".join(running.curls), stdout=asyncio.subprocess.PIPE)
+    out, _ = await shell.communicate()
+    assert shell.returncode == 0
+    return out.decode()
+
+
+async def test_a_newcomer_types_make_dev_and_pastes_what_it_prints(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    async with dev(folder, by_make=True) as first:
+        assert len(first.curls) == 2
+        assert json.loads((await pasted(first)).splitlines()[1])["memories"][0]["content"] == (
+            "Prefers concise status updates."
+        )
+        # Ctrl-C in a terminal reaches make and what it runs.
+        os.killpg(first.process.pid, signal.SIGINT)
+        await first.ends()
+        assert "Stopped." in first.screen
+        assert "Traceback" not in first.screen
+        await assert_all_stopped(folder)
+        assert group_of(first.process.pid) == []
+
+
 async def test_from_the_first_start_to_the_last_stop(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with dev(folder) as first:
@@ -144,15 +183,10 @@ async def test_from_the_first_start_to_the_last_stop(tmp_path: Path) -> None:
         assert f"{first.url}/api/docs" in first.screen
         assert len(first.curls) == 2
 
-        # Pasted into a shell, they save a memory and recall it by meaning.
-        pasted = await asyncio.create_subprocess_exec(
-            "bash", "-c", "\n".join(first.curls), stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await pasted.communicate()
-        assert pasted.returncode == 0
-        assert '"absorbed":false' in out.decode()
-        score = re.search(r'"score":(0\.\d+|1\.0)', out.decode())
-        assert score is not None, out.decode()
+        out = await pasted(first)
+        assert '"absorbed":false' in out
+        score = re.search(r'"score":(0\.\d+|1\.0)', out)
+        assert score is not None, out
         assert float(score[1]) > 0.2
 
         # dev.env tells a script all that it needs, and nobody else.
