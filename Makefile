@@ -57,7 +57,7 @@ format: $(DEV_STAMP) ## Rewrite the code in the house's format.
 	$(BIN)/ruff check --fix server tests
 
 .PHONY: test
-test: $(DEV_STAMP) oracle-setup $(MCP_NODE)/node_modules/.installed $(CLIENT_STAMP) chromium ## Run every test against real servers.
+test: $(DEV_STAMP) oracle-setup pgbouncer-setup $(MCP_NODE)/node_modules/.installed $(CLIENT_STAMP) chromium ## Run every test against real servers.
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile $(ARGS)
 	$(MAKE) --silent test-client
 
@@ -86,13 +86,18 @@ oracle-setup: $(NODE_STAMPS) $(CLIENT_DIST) redis-setup # The published clients,
 redis-setup:
 	@$(call from-apt,redis-server,the stream's tests,macOS: brew install redis)
 
+.PHONY: pgbouncer-setup
+pgbouncer-setup:
+	@$(call from-apt,pgbouncer,the tests behind a pooler,macOS: brew install pgbouncer)
+
 .PHONY: chromium
 chromium: # The browser of the tests; CHROMIUM names another one.
 	@test -n "$$CHROMIUM" || { $(call from-apt,chromium,the browser's tests,elsewhere: CHROMIUM=/path/to/chrome make ...); }
 
 # A program that apt has under its own name: $(1) is missing for $(2); $(3) says what to do where there is no apt.
+# Debian keeps some in /usr/sbin, where only root looks.
 define from-apt
-command -v $(1) >/dev/null || { \
+PATH="$$PATH:/usr/sbin"; command -v $(1) >/dev/null || { \
 	  echo "Installing $(1), which $(2) need…"; \
 	  if [ "$$(id -u)" = 0 ]; then root=; else root="sudo -n"; fi; \
 	  command -v apt-get >/dev/null && $$root true 2>/dev/null && \
