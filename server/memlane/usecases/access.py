@@ -6,10 +6,10 @@ Every use case that writes begins with `admit_write`.
 from memlane.domain.caller import Caller
 from memlane.domain.decisions import Decision, Denied
 from memlane.domain.errors import Denied as DeniedError
-from memlane.domain.errors import GrantDenied, LaneOff, LaneReadOnly, NotEntitled
+from memlane.domain.errors import GrantDenied, LaneOff, LaneReadOnly, MemoryNotFound, NotEntitled
 from memlane.domain.grant import Access, decide_any, decide_grant
 from memlane.domain.lane import decide_lane
-from memlane.domain.memory import Scope
+from memlane.domain.memory import Memory, Scope
 from memlane.usecases.ports import Services
 from memlane.usecases.screening import refuse_secret_provenance
 
@@ -68,6 +68,19 @@ def require_some(caller: Caller, *, needs_write: bool) -> tuple[Scope, ...]:
     if not scopes:
         raise GrantDenied
     return scopes
+
+
+def require_writable(caller: Caller, memory: Memory) -> None:
+    """A grant that lets the caller change this memory, which is the user's own or the project's.
+
+    Raises:
+        MemoryNotFound: Its scope is not open to this caller: its id looks the same as no id.
+        GrantDenied: It is visible, but its scope is read-only to this caller.
+    """
+    if memory.scope not in readable_scopes(caller):
+        raise MemoryNotFound
+    if memory.scope not in writable_scopes(caller):
+        raise GrantDenied
 
 
 def readable_scopes(caller: Caller) -> tuple[Scope, ...]:

@@ -1,9 +1,9 @@
 """Retire a memory. Its row stays, out of recall and the default list; erasure is an operator's act."""
 
 from memlane.domain.caller import Caller
-from memlane.domain.errors import GrantDenied, MemoryNotFound
+from memlane.domain.errors import MemoryNotFound
 from memlane.observability import metrics
-from memlane.usecases.access import admit_write, readable_scopes, writable_scopes
+from memlane.usecases.access import admit_write, readable_scopes, require_writable
 from memlane.usecases.ports import ChannelWrite, Services, StoredMemory
 from memlane.usecases.saving import channel_of
 
@@ -46,6 +46,5 @@ async def find_writable(services: Services, caller: Caller, memory_id: str) -> S
     found = await services.store.find(caller.project_id, caller.user_id, readable_scopes(caller), memory_id)
     if found is None:
         raise MemoryNotFound
-    if found.memory.scope not in writable_scopes(caller):
-        raise GrantDenied
+    require_writable(caller, found.memory)
     return found

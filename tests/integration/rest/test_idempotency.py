@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from integration.rest.house import Shop, error_of, faults_of
+from integration.rest.house import Shop, error_of, faults_of, outward
 
 DRAFT = {"content": "Likes tea.", "kind": "topical"}
 
@@ -108,6 +108,52 @@ async def test_a_retry_is_still_checked_for_its_grant(shop: Shop, me: dict[str, 
     await save(shop, me, "k1", scope="project")
     limited = {**me, "X-Cpki-Memory-Grant": '{"user":"read-write"}'}
     assert error_of(await save(shop, limited, "k1", scope="project")) == (403, "MEMORY_GRANT_DENIED")
+
+
+GRANTS = [
+    ("none", (404, "MEMORY_NOT_FOUND")),
+    ("read", (403, "MEMORY_GRANT_DENIED")),
+]
+
+
+@pytest.mark.parametrize(("project", "refusal"), GRANTS)
+async def test_a_retried_restore_shows_no_more_than_the_grant_of_the_retry(
+    shop: Shop, me: dict[str, Any], project: str, refusal: tuple[int, str]
+) -> None:
+    saved = await shop.save(me, "Likes tea.", scope="project")
+    await shop.retire(me, saved["id"])
+    assert (await shop.restore({**me, "Idempotency-Key": "k1"}, saved["id"])).status_code == 200
+    limited = {**me, "X-Cpki-Memory-Grant": f'{{"user":"read-write","project":"{project}"}}'}
+    retried = await shop.restore({**limited, "Idempotency-Key": "k1"}, saved["id"])
+    assert error_of(retried) == refusal
+    assert outward(retried) == outward(await shop.restore({**limited, "Idempotency-Key": "k2"}, saved["id"]))
+    assert await operations(shop) == ["created", "retired", "restored"]
+
+
+async def test_a_retried_restore_of_the_users_own_memory_is_checked_as_well(shop: Shop, me: dict[str, Any]) -> None:
+    saved = await shop.save(me, "Likes tea.")
+    await shop.retire(me, saved["id"])
+    assert (await shop.restore({**me, "Idempotency-Key": "k1"}, saved["id"])).status_code == 200
+    limited = {**me, "X-Cpki-Memory-Grant": '{"project":"read-write"}', "Idempotency-Key": "k1"}
+    assert error_of(await shop.restore(limited, saved["id"])) == (404, "MEMORY_NOT_FOUND")
+
+
+@pytest.mark.parametrize("project", ["none", "read"])
+async def test_a_retried_supersede_and_batch_are_still_checked_for_their_grant(
+    shop: Shop, me: dict[str, Any], project: str
+) -> None:
+    old = await shop.save(me, "Likes tea.", scope="project")
+    drafts = {"memories": [{"content": "Drawer 1 holds paper.", "kind": "topical", "scope": "project"}]}
+
+    async def both(headers: dict[str, Any]) -> list[httpx.Response]:
+        return [
+            await shop.supersede({**headers, "Idempotency-Key": "k1"}, old["id"], "Likes coffee.", scope="project"),
+            await shop.post({**headers, "Idempotency-Key": "k2"}, drafts, "/api/memories/batch"),
+        ]
+
+    assert [answer.status_code for answer in await both(me)] == [200, 200]
+    limited = {**me, "X-Cpki-Memory-Grant": f'{{"user":"read-write","project":"{project}"}}'}
+    assert [error_of(answer) for answer in await both(limited)] == [(403, "MEMORY_GRANT_DENIED")] * 2
 
 
 @pytest.mark.parametrize(("age", "writes"), [("23 hours 59 minutes", 1), ("24 hours 1 second", 2)])

@@ -9,12 +9,27 @@ from typing import cast, get_args
 import pytest
 
 from memlane.domain.caller import Caller, KeyRecord, Provenance
-from memlane.domain.errors import Denied, GrantDenied, LaneOff, LaneReadOnly, SecretDetected
+from memlane.domain.errors import (
+    Denied,
+    GrantDenied,
+    LaneOff,
+    LaneReadOnly,
+    MemlaneError,
+    MemoryNotFound,
+    SecretDetected,
+)
 from memlane.domain.grant import Access, Grant
 from memlane.domain.lane import Lane, LaneMode, Trust
-from memlane.domain.memory import Scope
+from memlane.domain.memory import Memory, Scope
 from memlane.screening.secrets import DetectSecrets
-from memlane.usecases.access import admit_write, readable_scopes, require_scope, require_some, writable_scopes
+from memlane.usecases.access import (
+    admit_write,
+    readable_scopes,
+    require_scope,
+    require_some,
+    require_writable,
+    writable_scopes,
+)
 from memlane.usecases.ports import Services
 
 
@@ -99,3 +114,21 @@ def test_who_may_not_write_learns_nothing_of_the_screening() -> None:
     reader = replace(caller(Grant(Access.READ, Access.READ)), provenance=LEAKY)
     with pytest.raises(GrantDenied):
         admit_write(SERVICES, reader)
+
+
+@pytest.mark.parametrize("scope", get_args(Scope))
+@pytest.mark.parametrize(
+    ("access", "expected"), [(Access.NONE, MemoryNotFound), (Access.READ, GrantDenied), (Access.READ_WRITE, None)]
+)
+def test_a_memory_is_changed_only_where_its_own_scope_is_writable(
+    scope: Scope, access: Access, expected: type[MemlaneError] | None
+) -> None:
+    sides = {"user": Access.READ_WRITE, "project": Access.READ_WRITE, scope: access}
+    now = datetime.now(UTC)
+    memory = Memory("m", "topical", scope, "Likes tea.", (), now, now)
+    met = None
+    try:
+        require_writable(caller(Grant(sides["user"], sides["project"])), memory)
+    except MemlaneError as fault:
+        met = type(fault)
+    assert met is expected
