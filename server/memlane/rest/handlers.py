@@ -1,5 +1,6 @@
 """The memory routes: each translates HTTP to one use case and its outcome back."""
 
+import time
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -95,6 +96,7 @@ class MemoryHandlers:
 
     async def create_batch(self, request: Request) -> Response:
         """POST /api/memories/batch."""
+        began = time.monotonic()
         caller = await caller_of(request, self.gate)
         require_some(caller, needs_write=True)
         refuse_query(request)
@@ -103,9 +105,8 @@ class MemoryHandlers:
         # Each memory is a write of its own. All at once: a batch that no burst holds is charged a whole burst, which
         # fits behind nothing, not behind a first write either.
         await self.gate.require_rate(caller, requests=0, writes=len(drafts))
-        return json_response(
-            batch_body(await remember_batch(self.services, caller, drafts, idempotency_of(request, body)))
-        )
+        outcomes = await remember_batch(self.services, caller, drafts, idempotency_of(request, body), began=began)
+        return json_response(batch_body(outcomes))
 
     async def read(self, request: Request) -> Response:
         """GET /api/memories/{id}."""

@@ -10,7 +10,7 @@ from memlane.rest import models
 from memlane.rest.door import DEADLINE_SECONDS, Handler, NoDoor, Operation, PathDoor
 from memlane.rest.handlers import MemoryHandlers
 from memlane.rest.health import EntitlementHandlers, HealthHandlers
-from memlane.usecases.remember_batch import BATCH_SECONDS
+from memlane.usecases.batch_time import BATCH_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

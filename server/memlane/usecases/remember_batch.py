@@ -2,23 +2,25 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from memlane.domain.caller import Caller
-from memlane.domain.errors import MemlaneError, StorageUnavailable, Unavailable
-from memlane.domain.memory import Draft, WriteOutcome
+from memlane.domain.errors import MemlaneError, Unavailable
+from memlane.domain.memory import Draft, Scope, WriteOutcome
 from memlane.usecases.access import admit_write
+from memlane.usecases.batch_time import BatchTime
 from memlane.usecases.idempotency import first_answer
 from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
-from memlane.usecases.ports import Idempotency, Services
+from memlane.usecases.ports import EmbeddedText, Idempotency, Services
 from memlane.usecases.remember import save_embedded
 from memlane.usecases.screening import refuse_secrets
 from memlane.usecases.wording import embed_drafts
 
 CHUNK = 16
 """Texts that are embedded in one call: each call has the embedder's whole time limit."""
-BATCH_SECONDS = 9.0
-"""No new chunk is begun after this: with the work under way the answer stays under the 15 s of rest.md."""
+WRITE_SECONDS = 1.5
+"""What judges leave to the write that they were asked for: a slow judge never costs a memory."""
 
 
 async def remember_batch(
@@ -26,9 +28,23 @@ async def remember_batch(
     caller: Caller,
     drafts: Sequence[Draft],
     idempotency: Idempotency | None = None,
+    *,
+    began: float | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> list[WriteOutcome | MemlaneError]:
-    """Save drafts in order. A write that fails gives its error in place of an outcome and stops no other.
+    """Save drafts in order. A write that fails gives its error in place of an outcome.
+
+    After one that found its channel unavailable no other of that channel is tried, and after an embedder that did
+    not answer none at all: they get the same error at once. So the answer tells of each draft, and comes in time
+    (`BatchTime`).
+
+    Args:
+        services: What to work with.
+        caller: Whose they are.
+        drafts: What to save.
+        idempotency: The key of the whole batch.
+        began: When the request came, by ``monotonic``; now by default.
+        monotonic: Gives the time in seconds.
 
     Raises:
         Denied: The lane or the grant forbids one of them; then none is written.
@@ -36,22 +52,18 @@ async def remember_batch(
         IdempotencyConflict: The key was used with another batch; then none is written.
         Unavailable: The embedder or the database did not answer for any of them; then none is written.
     """
+    limit = BatchTime(monotonic() if began is None else began, monotonic)
     admit_write(services, caller, *(draft.scope for draft in drafts))
     refuse_secrets(services, caller, drafts, batch=True)
-    began = monotonic()
-    writes = [(draft, _part(idempotency, place)) for place, draft in enumerate(drafts)]
-    answered = [await first_answer(services, caller, part) for _, part in writes]
-    left = [write for write, answer in zip(writes, answered, strict=True) if answer is None]
-    written: list[WriteOutcome | MemlaneError] = []
-    patience = Patience(BATCH_JUDGE_SECONDS)
+    writes = [_Write(draft, _part(idempotency, place)) for place, draft in enumerate(drafts)]
+    for write in writes:
+        write.outcome = await limit.run(partial(first_answer, services, caller, write.idempotency))
+        limit.moved()
+    left = [write for write in writes if write.outcome is None]
+    batch = _Batch(services, caller, limit)
     for start in range(0, len(left), CHUNK):
-        chunk = left[start : start + CHUNK]
-        if monotonic() - began > BATCH_SECONDS:
-            written += [StorageUnavailable("The batch took too long; send this memory again.")] * len(chunk)
-        else:
-            written += await _remember_chunk(services, caller, chunk, patience)
-    new = iter(written)
-    outcomes = [next(new) if answer is None else answer for answer in answered]
+        await batch.save(left[start : start + CHUNK])
+    outcomes = [write.outcome for write in writes if write.outcome is not None]
     if all(isinstance(outcome, Unavailable) for outcome in outcomes) and isinstance(outcomes[0], Unavailable):
         raise outcomes[0]
     return outcomes
@@ -62,17 +74,65 @@ def _part(idempotency: Idempotency | None, place: int) -> Idempotency | None:
     return idempotency and replace(idempotency, key=f"{idempotency.key}\n{place}")
 
 
-async def _remember_chunk(
-    services: Services, caller: Caller, chunk: Sequence[tuple[Draft, Idempotency | None]], patience: Patience
-) -> list[WriteOutcome | MemlaneError]:
-    try:
-        texts = await embed_drafts(services, caller, [draft for draft, _ in chunk], screened=True)
-    except Unavailable as fault:
-        return [fault] * len(chunk)
-    outcomes: list[WriteOutcome | MemlaneError] = []
-    for (draft, idempotency), embedded in zip(chunk, texts, strict=True):
+@dataclass(slots=True)
+class _Write:
+    draft: Draft
+    idempotency: Idempotency | None
+    outcome: WriteOutcome | MemlaneError | None = None
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What the writes of a batch share: its time, its patience with judges, and what is known to be down."""
+
+    services: Services
+    caller: Caller
+    limit: BatchTime
+    patience: Patience = field(default_factory=lambda: Patience(BATCH_JUDGE_SECONDS))
+    down: dict[Scope, Unavailable] = field(default_factory=dict)
+
+    async def save(self, chunk: Sequence[_Write]) -> None:
+        embedded = await self._embed([write.draft for write in chunk if write.draft.scope not in self.down])
+        for write in chunk:
+            write.outcome = self.down.get(write.draft.scope) or await self._save(write, embedded)
+
+    async def _embed(self, drafts: Sequence[Draft]) -> dict[str, EmbeddedText]:
+        """The drafts' texts with their vectors; without them both channels are down."""
+        if not drafts:
+            return {}
         try:
-            outcomes.append(await save_embedded(services, caller, draft, embedded, idempotency, patience=patience))
+            texts = await self.limit.run(partial(embed_drafts, self.services, self.caller, drafts, screened=True))
+        except Unavailable as fault:
+            self._note(fault, "user", "project")
+            return {}
+        return {text.content: text for text in texts}
+
+    async def _save(self, write: _Write, embedded: dict[str, EmbeddedText]) -> WriteOutcome | MemlaneError:
+        draft = write.draft
+        given = min(self.patience.seconds, self.limit.left() - WRITE_SECONDS)
+        patience = Patience(given)
+        try:
+            outcome: WriteOutcome | MemlaneError = await self.limit.run(
+                partial(
+                    save_embedded,
+                    self.services,
+                    self.caller,
+                    draft,
+                    embedded[draft.content],
+                    write.idempotency,
+                    patience=patience,
+                )
+            )
+        except Unavailable as fault:
+            self._note(fault, draft.scope)
+            return fault
         except MemlaneError as fault:
-            outcomes.append(fault)
-    return outcomes
+            outcome = fault
+        self.patience.seconds -= given - patience.seconds
+        self.limit.moved()
+        return outcome
+
+    def _note(self, fault: Unavailable, *scopes: Scope) -> None:
+        self.limit.stop_moving()
+        for scope in scopes:
+            self.down.setdefault(scope, fault)

@@ -3,14 +3,18 @@
 import asyncio
 import itertools
 import os
+import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx
 
+from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.storage.ledger import Ledger
 from memlane.storage.migrate import migrate
 from memlane.storage.pool import Pool, PoolLimits
@@ -84,7 +88,9 @@ def assert_unavailable(got: Timed, *codes: str) -> None:
     assert int(got.answer.headers["retry-after"]) >= 1
 
 
-async def eventually(holds: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 10.0) -> None:
+async def eventually(
+    holds: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 10.0, pause: float = 0.05
+) -> None:
     """Wait until something holds."""
     end = time.monotonic() + seconds
     while True:
@@ -92,7 +98,7 @@ async def eventually(holds: Callable[[], bool | Awaitable[bool]], what: str, sec
         if held if isinstance(held, bool) else await held:
             return
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(pause)
 
 
 async def status_is(client: httpx.AsyncClient, path: str, status: int, seconds: float = 10.0) -> None:
@@ -108,6 +114,25 @@ async def save(
     client: httpx.AsyncClient, headers: Mapping[str, Any], content: str, kind: str = "topical", **more: Any
 ) -> httpx.Response:
     return await client.post("/api/memories", headers=headers, json={"content": content, "kind": kind, **more})
+
+
+def drafts(numbers: Iterable[int], **more: Any) -> list[dict[str, Any]]:
+    """Memories of a batch that say different things."""
+    return [{"content": statement(number), "kind": "topical", **more} for number in numbers]
+
+
+async def save_batch(
+    client: httpx.AsyncClient, headers: Mapping[str, Any], memories: list[dict[str, Any]]
+) -> httpx.Response:
+    return await client.post("/api/memories/batch", headers=headers, json={"memories": memories})
+
+
+def told(got: Timed) -> tuple[list[str], list[str]]:
+    """Of a batch that was answered: what the saved ones say, and the codes of the others; an outcome for each."""
+    assert got.answer.status_code == 200, got.answer.text
+    outcomes = got.answer.json()["outcomes"]
+    saved = [one["content"] for one in outcomes if "id" in one]
+    return saved, [one["error"]["code"] for one in outcomes if "error" in one]
 
 
 async def _assert_sound_ledgers(tenant: Tenant) -> None:
@@ -249,3 +274,36 @@ class Acknowledged:
         rows = await tenant.rows("select id::text, content, retired_at from memories where project_id = $1")
         kept = {row["id"]: row["content"] for row in rows if row["retired_at"] is None}
         assert {memory_id: kept.get(memory_id) for memory_id in self.saved} == self.saved
+
+
+@asynccontextmanager
+async def session(deployment: Deployment) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    """A session beside the product's own."""
+    connection = await asyncpg.connect(deployment.dsn, timeout=5)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+class frozen:  # noqa: N801 - reads as a word in `with frozen(server):`
+    """Stops every process of a server with SIGSTOP: connections stand, and nothing answers."""
+
+    def __init__(self, server: EmbeddedPostgres) -> None:
+        assert server.pid is not None
+        self._parent = server.pid
+
+    def __enter__(self) -> None:
+        # The parent first, so that no child is born meanwhile.
+        os.kill(self._parent, signal.SIGSTOP)
+        self._pids = [self._parent, *_children(self._parent)]
+        for pid in self._pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_: object) -> None:
+        for pid in self._pids[::-1]:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

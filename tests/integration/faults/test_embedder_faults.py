@@ -12,13 +12,16 @@ from integration.faults.house import (
     Tenant,
     assert_sound_history,
     assert_unavailable,
+    drafts,
     embedder_variables,
     eventually,
     running_process,
     save,
+    save_batch,
     statement,
     status_is,
     timed,
+    told,
 )
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.storage.migrate import migrate
@@ -100,14 +103,15 @@ async def test_a_broken_embedder_refuses_saves_and_degrades_recalls_and_heals_wi
     kept = (await save(client, me, statement(1))).json()
     provider.fault = fault
     draft = {"content": statement(2), "kind": "topical"}
-    saved, replaced, batched, recalled, strict = await asyncio.gather(
+    saved, replaced, batched, batched_100, recalled, strict = await asyncio.gather(
         timed(save(client, me, statement(2))),
         timed(client.patch(f"/api/memories/{kept['id']}", headers=me, json=draft)),
-        timed(client.post("/api/memories/batch", headers=me, json={"memories": [draft]})),
+        timed(save_batch(client, me, drafts(range(2, 5)))),
+        timed(save_batch(client, me, drafts(range(100, 200)))),
         timed(_recall(client, tenant)),
         timed(_recall(client, tenant, strict=True)),
     )
-    for refused in (saved, replaced, batched, strict):
+    for refused in (saved, replaced, batched, batched_100, strict):
         assert_unavailable(refused, "EMBEDDER_UNAVAILABLE")
     assert recalled.answer.status_code == 200, recalled.answer.text
     assert recalled.seconds < PATIENCE
@@ -162,6 +166,23 @@ async def test_many_callers_of_a_slow_embedder_are_all_answered_in_time(
     for refused in await asyncio.gather(*asked):
         assert_unavailable(refused, "EMBEDDER_UNAVAILABLE")
     assert await tenant.live() == []
+
+
+async def test_a_batch_whose_embedder_breaks_on_the_way_tells_what_was_saved_before(
+    served: Service, provider: EmbeddingServer, tenant: Tenant
+) -> None:
+    assert (await save(served.client, tenant.headers(), statement(1))).status_code == 201
+    began = len(provider.calls)
+    asked = asyncio.ensure_future(save_batch(served.client, tenant.headers(), drafts(range(100, 200))))
+    await eventually(lambda: len(provider.calls) > began, "the first are embedded", pause=0.001)
+    provider.fault = Fault.SLOW
+    got = await timed(asked)
+    assert got.seconds < PATIENCE
+    saved, codes = told(got)
+    assert saved == [statement(number) for number in range(100, 100 + len(saved))]
+    assert len(saved) >= 16
+    assert codes == ["EMBEDDER_UNAVAILABLE"] * (100 - len(saved))
+    assert await tenant.live() == sorted([statement(1), *saved])
 
 
 async def test_an_idempotency_key_of_a_refused_save_is_still_free(

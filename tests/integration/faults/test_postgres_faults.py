@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -20,10 +19,14 @@ from integration.faults.house import (
     Timed,
     assert_sound_history,
     assert_unavailable,
+    drafts,
     eventually,
+    frozen,
     migrated,
     running_process,
     save,
+    save_batch,
+    session,
     statement,
     status_is,
     timed,
@@ -82,6 +85,9 @@ async def _calls(client: httpx.AsyncClient, tenant: Tenant, memory_id: str) -> l
         client.post("/api/memories/recall", headers=me, json={"query": "lockers"}),
         client.post("/api/memories/subscribe", headers=me, json={}),
         client.delete("/api/memories/subscribe", headers=me),
+        save_batch(client, me, drafts(range(100, 103))),
+        save_batch(client, me, drafts(range(200, 300))),
+        save_batch(client, me, drafts(range(300, 302)) + drafts(range(302, 304), scope="project")),
     ]
     return list(await asyncio.gather(*(timed(one) for one in asked)))
 
@@ -213,7 +219,7 @@ async def test_a_postgres_that_hangs_is_answered_for_in_time(
     server: EmbeddedPostgres, tenant: Tenant, running: Running
 ) -> None:
     memory_id = await _saved(running, tenant)
-    with _frozen(server):
+    with frozen(server):
         await _assert_outage(running, tenant, memory_id)
     await _assert_healed(running, tenant, memory_id)
 
@@ -242,7 +248,7 @@ async def test_a_channel_locked_by_another_session_refuses_its_writes_in_time_an
 ) -> None:
     memory_id = await _saved(running, tenant)
     me, client = tenant.headers(), running.client
-    async with _session(deployment) as other, other.transaction():
+    async with session(deployment) as other, other.transaction():
         await other.execute(
             "select 1 from channels c join projects p on p.id = c.project_id"
             " where p.slug = $1 and c.user_id = 'u1' for update of c",
@@ -253,6 +259,8 @@ async def test_a_channel_locked_by_another_session_refuses_its_writes_in_time_an
             timed(save(client, me, statement(5))),
             timed(client.patch(f"/api/memories/{memory_id}", headers=me, json=draft)),
             timed(client.delete(f"/api/memories/{memory_id}", headers=me)),
+            timed(save_batch(client, me, drafts(range(100, 103)))),
+            timed(save_batch(client, me, drafts(range(200, 300)))),
         )
         for got in refused:
             assert_unavailable(got, "STORAGE_UNAVAILABLE")
@@ -270,7 +278,7 @@ async def test_a_flood_of_writes_to_a_locked_channel_does_not_starve_other_users
     deployment: Deployment, tenant: Tenant, running: Running
 ) -> None:
     memory_id = await _saved(running, tenant)
-    async with _session(deployment) as other, other.transaction():
+    async with session(deployment) as other, other.transaction():
         await other.execute("select 1 from channels where user_id = 'u1' for update")
         flood = [
             asyncio.ensure_future(timed(save(running.client, tenant.headers(), statement(n)))) for n in range(6, 26)
@@ -286,7 +294,7 @@ async def test_a_flood_of_writes_to_a_locked_channel_does_not_starve_other_users
 
 async def test_a_locked_table_is_answered_for_in_time(deployment: Deployment, tenant: Tenant, running: Running) -> None:
     memory_id = await _saved(running, tenant)
-    async with _session(deployment) as other, other.transaction():
+    async with session(deployment) as other, other.transaction():
         await other.execute("lock table memories in access exclusive mode")
         me = tenant.headers()
         for got in await asyncio.gather(
@@ -340,15 +348,6 @@ async def test_no_answer_during_an_outage_holds_sql_a_text_or_where_the_database
         assert secret not in told
 
 
-@asynccontextmanager
-async def _session(deployment: Deployment) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    connection = await asyncpg.connect(deployment.dsn, timeout=5)
-    try:
-        yield connection
-    finally:
-        await connection.close()
-
-
 async def _cut_sessions(deployment: Deployment, statement_: str) -> None:
     connection = await asyncpg.connect(deployment.dsn, timeout=5)
     try:
@@ -380,29 +379,6 @@ async def _all_connections(server: EmbeddedPostgres) -> AsyncIterator[None]:
         yield
 
 
-class _frozen:  # noqa: N801 - reads as a word in `with _frozen(server):`
-    """Stops every process of a server with SIGSTOP: connections stand, and nothing answers."""
-
-    def __init__(self, server: EmbeddedPostgres) -> None:
-        assert server.pid is not None
-        self._parent = server.pid
-
-    def __enter__(self) -> None:
-        # The parent first, so that no child is born meanwhile.
-        os.kill(self._parent, signal.SIGSTOP)
-        self._pids = [self._parent, *_children(self._parent)]
-        for pid in self._pids:
-            os.kill(pid, signal.SIGSTOP)
-
-    def __exit__(self, *_: object) -> None:
-        for pid in self._pids[::-1]:
-            os.kill(pid, signal.SIGCONT)
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
 async def test_a_process_in_a_storm_of_cut_connections_loses_nothing_acknowledged(
     deployment: Deployment, tenant: Tenant, running: Running
 ) -> None:
@@ -416,7 +392,7 @@ async def test_a_process_in_a_storm_of_cut_connections_loses_nothing_acknowledge
                 saved.append(statement(number))
 
     writers = [asyncio.ensure_future(write(first)) for first in range(100, 600, 100)]
-    async with _session(deployment) as other:
+    async with session(deployment) as other:
         while not all(writer.done() for writer in writers):
             await other.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()"
