@@ -223,12 +223,14 @@ def _memories(body: Any) -> list[Memory]:
 
 
 def _outcomes(body: Any) -> list[Memory | MemlaneApiError]:
-    return [
-        _memory(one)
-        if "id" in one
-        else ERRORS.get(code := str(one["error"]["code"]), MemlaneApiError)(code, one["error"]["message"])
-        for one in body["outcomes"]
-    ]
+    return [_memory(one) if "id" in one else _fault(one["error"]) for one in body["outcomes"]]
+
+
+def _fault(error: Any) -> MemlaneApiError:
+    code = str(error["code"])
+    return ERRORS.get(code, MemlaneApiError)(
+        code, error["message"], request_id=error.get("requestId", ""), details=error.get("details", ())
+    )
 
 
 def _time(text: str) -> datetime:

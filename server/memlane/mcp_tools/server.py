@@ -21,11 +21,12 @@ from starlette.requests import Request
 
 from memlane import __version__
 from memlane.domain.caller import Caller
-from memlane.domain.errors import Denied, MemlaneError, StorageUnavailable, ValidationFailed
+from memlane.domain.errors import Denied, MemlaneError, StorageUnavailable
 from memlane.mcp_tools.texts import failed_text
 from memlane.mcp_tools.tools import TOOLS, TOOLS_BY_NAME, MemoryTool
 from memlane.observability import metrics
 from memlane.observability.logs import log
+from memlane.rest.bodies import error_body
 from memlane.rest.credentials import caller_of, provenance_of_meta
 from memlane.usecases.access import require_some
 from memlane.usecases.authenticate import Gate
@@ -124,18 +125,11 @@ def _failed(fault: MemlaneError, request_id: str) -> CallToolResult:
     return CallToolResult(
         content=[TextContent(text=failed_text(fault, request_id))],
         is_error=True,
-        _meta={ERROR_META: _error_object(fault, request_id)},
+        _meta={ERROR_META: error_body(fault, request_id)["error"]},
     )
-
-
-def _error_object(fault: MemlaneError, request_id: str) -> dict[str, Any]:
-    error: dict[str, Any] = {"code": fault.code, "message": fault.message, "requestId": request_id}
-    if isinstance(fault, ValidationFailed) and fault.details:
-        error["details"] = [{"path": one.path, "message": one.message} for one in fault.details]
-    return error
 
 
 def protocol_error(fault: MemlaneError, request: Request) -> MCPError:
     """A refusal as the protocol's own error: its message begins with the contract's code."""
-    error = _error_object(fault, request.state.request_id)
+    error = error_body(fault, request.state.request_id)["error"]
     return MCPError(INVALID_REQUEST, f"{fault.code}: {fault.message}", error)

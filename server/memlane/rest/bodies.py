@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from memlane.domain.errors import MemlaneError
+from memlane.domain.errors import MemlaneError, ValidationFailed
 from memlane.domain.memory import Memory, WriteOutcome
 from memlane.usecases.list_memories import MemoryList
 from memlane.usecases.ports import LedgerEntry
@@ -48,13 +48,19 @@ def written_body(outcome: WriteOutcome) -> Json:
     return body
 
 
-def batch_body(outcomes: list[WriteOutcome | MemlaneError]) -> Json:
+def error_body(fault: MemlaneError, request_id: str) -> Json:
+    """See `models.ErrorBody`."""
+    detail: Json = {"code": fault.code, "message": fault.message, "requestId": request_id}
+    if isinstance(fault, ValidationFailed) and fault.details:
+        detail["details"] = [{"path": one.path, "message": one.message} for one in fault.details]
+    return {"error": detail}
+
+
+def batch_body(outcomes: list[WriteOutcome | MemlaneError], request_id: str) -> Json:
     """See `models.BatchBody`."""
     return {
         "outcomes": [
-            written_body(outcome)
-            if isinstance(outcome, WriteOutcome)
-            else {"error": {"code": outcome.code, "message": outcome.message}}
+            written_body(outcome) if isinstance(outcome, WriteOutcome) else error_body(outcome, request_id)
             for outcome in outcomes
         ]
     }

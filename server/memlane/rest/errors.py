@@ -23,7 +23,7 @@ from memlane.domain.errors import (
     ValidationFailed,
 )
 from memlane.observability import metrics
-from memlane.rest.bodies import Json, encode
+from memlane.rest.bodies import encode, error_body
 
 
 class NoSuchRoute(MemlaneError):
@@ -68,10 +68,7 @@ STATUS_OF: dict[type[MemlaneError], int] = {
 def error_response(fault: MemlaneError, request_id: str) -> Response:
     """The answer that an error stands for."""
     status = next((STATUS_OF[kind] for kind in type(fault).__mro__ if kind in STATUS_OF), 500)
-    detail: Json = {"code": fault.code, "message": fault.message, "requestId": request_id}
-    if isinstance(fault, ValidationFailed) and fault.details:
-        detail["details"] = [{"path": one.path, "message": one.message} for one in fault.details]
-    response = Response(encode({"error": detail}), status_code=status, media_type="application/json")
+    response = Response(encode(error_body(fault, request_id)), status_code=status, media_type="application/json")
     if isinstance(fault, Unavailable | RateLimited):
         response.headers["Retry-After"] = str(fault.retry_after_seconds)
     if isinstance(fault, Unauthenticated):

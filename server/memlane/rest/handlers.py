@@ -106,7 +106,7 @@ class MemoryHandlers:
         # fits behind nothing, not behind a first write either.
         await self.gate.require_rate(caller, requests=0, writes=len(drafts))
         outcomes = await remember_batch(self.services, caller, drafts, idempotency_of(request, body), began=began)
-        return json_response(batch_body(outcomes))
+        return json_response(batch_body(outcomes, caller.request_id))
 
     async def read(self, request: Request) -> Response:
         """GET /api/memories/{id}."""

@@ -197,23 +197,10 @@ class ErrorBody(BaseModel):
     error: ErrorDetail
 
 
-class BatchFault(BaseModel):
-    """A write of a batch that failed."""
-
-    code: str
-    message: str
-
-
-class BatchFaultBody(BaseModel):
-    """A write of a batch that failed."""
-
-    error: BatchFault
-
-
 class BatchBody(BaseModel):
     """One outcome for each memory, in order."""
 
-    outcomes: list[WrittenMemory | BatchFaultBody]
+    outcomes: list[WrittenMemory | ErrorBody]
 
 
 class SubscribeBody(BaseModel):

@@ -66,6 +66,16 @@ async def test_the_async_client_does_all_that_rest_does(shop: Shop) -> None:
         assert [one.scope for one in outcomes if not isinstance(one, MemlaneApiError)] == ["project"]
 
 
+async def test_a_batch_gives_the_error_of_each_memory_that_was_not_saved(shop: Shop) -> None:
+    key = await shop.key()
+    await shop.rows("update projects set max_live_memories = 1 where id = $1")
+    async with AsyncMemlane(shop.service.url, key, user="ada") as memory:
+        saved, refused = await memory.save_all([Draft("Likes tea.", "topical"), Draft("Likes rye.", "topical")])
+    assert not isinstance(saved, MemlaneApiError)
+    assert isinstance(refused, QuotaExceeded)
+    assert (refused.code, bool(refused.request_id)) == ("QUOTA_EXCEEDED", True)
+
+
 async def test_the_sync_client_and_the_errors_by_their_names(shop: Shop) -> None:
     key = await shop.key()
     readers = await shop.key(lane="readers", mode=LaneMode.READ_ONLY)

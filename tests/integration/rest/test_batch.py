@@ -69,3 +69,18 @@ async def test_the_same_batch_again_changes_no_row_count(shop: Shop, me: dict[st
     await batch(shop, me, *drafts)
     assert all(one["absorbed"] for one in await batch(shop, me, *drafts))
     assert len(await shop.listed(me)) == 5
+
+
+async def test_a_write_that_failed_tells_its_error_as_every_route_does(shop: Shop, me: dict[str, Any]) -> None:
+    await shop.rows("update projects set max_live_memories = 1 where id = $1")
+    body = {"memories": [draft("Likes tea."), draft("Likes rye."), draft("Tea.", scope="project")]}
+    answer = await shop.post({**me, "X-Request-Id": "r-17"}, body, "/api/memories/batch")
+    saved, failed, shared = answer.json()["outcomes"]
+    assert (answer.status_code, saved["content"], shared["content"]) == (200, "Likes tea.", "Tea.")
+    single = await shop.post({**me, "X-Request-Id": "r-17"}, draft("Likes rye."))
+    assert failed == single.json()
+    assert failed["error"].keys() == {"code", "message", "requestId"}
+    assert (failed["error"]["code"], failed["error"]["requestId"]) == ("QUOTA_EXCEEDED", "r-17")
+    document = (await shop.client.get("/api/openapi.json")).json()["components"]["schemas"]
+    told = [one["$ref"] for one in document["BatchBody"]["properties"]["outcomes"]["items"]["anyOf"]]
+    assert told == ["#/components/schemas/WrittenMemory", "#/components/schemas/ErrorBody"]
