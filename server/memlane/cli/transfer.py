@@ -32,11 +32,10 @@ from memlane.usecases.import_memories import ImportCount, ImportedMemory, import
 from memlane.usecases.ports import ExportedMemory
 from memlane.usecases.screening import secret_of
 from memlane.usecases.silent_hints import SilentHints
+from memlane.usecases.wording import EMBED_MAX
 
 PAGE = 500
 """Rows of one export page."""
-CHUNK = 32
-"""Memories that are embedded in one call of an import."""
 FAULTS_SHOWN = 5
 """Most bad lines that are described."""
 
@@ -264,7 +263,7 @@ def _chunks(lines: BinaryIO) -> Iterator[list[ImportedMemory]]:
         if is_mark(line):
             continue
         chunk.append(_parsed(line))
-        if len(chunk) == CHUNK:
+        if len(chunk) == EMBED_MAX:
             yield chunk
             chunk = []
     if chunk:

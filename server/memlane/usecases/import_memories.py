@@ -42,7 +42,7 @@ async def import_memories(services: Services, operator: Caller, memories: Sequen
     Args:
         services: What to work with.
         operator: On whose behalf; the user is taken from each memory.
-        memories: At most a few dozen: they are embedded in one call.
+        memories: At most `EMBED_MAX`: they are embedded in one call.
 
     Raises:
         Denied: The operator's lane does not write.

@@ -15,10 +15,8 @@ from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
 from memlane.usecases.ports import EmbeddedText, Idempotency, Services
 from memlane.usecases.remember import save_embedded
 from memlane.usecases.screening import refuse_secrets
-from memlane.usecases.wording import embed_drafts
+from memlane.usecases.wording import EMBED_MAX, embed_drafts
 
-CHUNK = 16
-"""Texts that are embedded in one call: each call has the embedder's whole time limit."""
 WRITE_SECONDS = 1.5
 """What judges leave to the write that they were asked for: a slow judge never costs a memory."""
 
@@ -61,8 +59,8 @@ async def remember_batch(
         limit.moved()
     left = [write for write in writes if write.outcome is None]
     batch = _Batch(services, caller, limit)
-    for start in range(0, len(left), CHUNK):
-        await batch.save(left[start : start + CHUNK])
+    for start in range(0, len(left), EMBED_MAX):
+        await batch.save(left[start : start + EMBED_MAX])
     outcomes = [write.outcome for write in writes if write.outcome is not None]
     if all(isinstance(outcome, Unavailable) for outcome in outcomes) and isinstance(outcomes[0], Unavailable):
         raise outcomes[0]

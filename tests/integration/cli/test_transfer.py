@@ -16,6 +16,8 @@ import pytest_asyncio
 
 from integration.cli.shell import Ran, borrowed, memlane, started
 from memlane.usecases.ports import Embedder
+from memlane.usecases.wording import EMBED_MAX
+from support.embedding_server import EmbeddingServer
 from support.service import Deployment, Service, headers_of, running_service
 
 Rows = list[dict[str, Any]]
@@ -392,6 +394,21 @@ async def test_an_import_with_an_embedder_that_is_down_says_to_try_again(shop: S
     ran = await memlane("import", "--project", "copy", str(shop.file), env=environment)
     assert ran.code == 75
     assert await shop.rows("copy") == []
+
+
+async def test_an_import_embeds_few_enough_at_once_that_the_longest_are_done_in_time(shop: Shop) -> None:
+    # Of one user: the texts of each are embedded together.
+    lines = [{**_line(number), "userId": "ada"} for number in range(40)]
+    shop.file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    await shop.deployment.project("many")
+    async with EmbeddingServer("tei") as provider:
+        environment = shop.deployment.environment(
+            MEMORY_EMBEDDINGS_URL=provider.url, MEMORY_EMBEDDING_MODEL=provider.model
+        )
+        ran = await memlane("import", "--project", "many", str(shop.file), env=environment)
+    assert "40 written" in ran.err
+    sizes = [len(call.texts) for call in provider.calls if call.texts and call.texts != ["probe"]]
+    assert sizes == [EMBED_MAX, EMBED_MAX, 8]
 
 
 async def test_an_import_without_settings_names_them_all(shop: Shop) -> None:

@@ -15,7 +15,8 @@ from memlane.usecases import remember_batch as module
 from memlane.usecases.batch_time import BATCH_SECONDS, STILL_SECONDS, BatchTime
 from memlane.usecases.judging import BATCH_JUDGE_SECONDS, Patience
 from memlane.usecases.ports import EmbeddedText, Services
-from memlane.usecases.remember_batch import CHUNK, WRITE_SECONDS, remember_batch
+from memlane.usecases.remember_batch import WRITE_SECONDS, remember_batch
+from memlane.usecases.wording import EMBED_MAX
 from unit.usecases.test_access import Access, Grant, caller
 
 SERVICES = cast("Services", SimpleNamespace(secrets=DetectSecrets()))
@@ -78,7 +79,7 @@ def contents(drafts: Sequence[Draft]) -> list[str]:
 def test_every_draft_has_its_outcome_in_order(steps: Steps) -> None:
     drafts = [one for pair in zip(some(20), some(20, "project"), strict=True) for one in pair]
     assert steps.run(drafts) == contents(drafts)
-    assert steps.embedded == [CHUNK, CHUNK, 8]
+    assert steps.embedded == [EMBED_MAX, EMBED_MAX, 8]
 
 
 def test_a_healthy_batch_may_take_long_and_none_is_begun_after_the_time_limit(steps: Steps) -> None:
@@ -103,7 +104,7 @@ def test_after_a_write_whose_channel_is_down_the_others_of_it_are_not_tried(step
     steps.save_faults = {some(3)[2].content: fault}
     assert steps.run(some(100)) == [*contents(some(2)), *[fault] * 98]
     assert len(steps.tried) == 3
-    assert steps.embedded == [CHUNK], "nor embedded"
+    assert steps.embedded == [EMBED_MAX], "nor embedded"
 
 
 @pytest.mark.parametrize("first", ["user", "project"])
@@ -132,7 +133,7 @@ def test_after_an_embedder_that_does_not_answer_nothing_more_is_tried(steps: Ste
     fault = EmbedderUnavailable()
     steps.embed_faults = {2: fault}
     drafts = some(50) + some(50, "project")
-    assert steps.run(drafts) == [*contents(drafts[:CHUNK]), *[fault] * (100 - CHUNK)]
+    assert steps.run(drafts) == [*contents(drafts[:EMBED_MAX]), *[fault] * (100 - EMBED_MAX)]
     assert len(steps.embedded) == 2
 
 
