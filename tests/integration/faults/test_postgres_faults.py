@@ -176,7 +176,7 @@ async def test_an_entitlement_that_was_looked_up_just_before_an_outage_holds_for
     await asyncio.sleep(CACHE_SECONDS + 0.1)
     assert (await _union(running, tenant.key))["status"] == "ready"
     looked_up = time.monotonic()
-    with _frozen(server):
+    with frozen(server):
         found = await _union(running, tenant.key)
         assert (found["status"], found["entitlement"]["active"]) == ("ready", True)
         await asyncio.sleep(looked_up + CACHE_SECONDS + 0.1 - time.monotonic())
