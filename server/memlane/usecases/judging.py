@@ -10,6 +10,8 @@ from memlane.usecases.ports import Candidate, ChannelRef, ChannelWrite, Judge, S
 
 JUDGE_SECONDS = 3.0
 """Longest time that one save waits for its judge."""
+BEFORE_WRITE_SECONDS = 3.3
+"""Longest time from a save's begin to its write: the write has 1.5 s within the 4.8 s of a request."""
 BATCH_JUDGE_SECONDS = 4.0
 """Longest time that all saves of one batch wait together; after it the others are different."""
 
@@ -19,6 +21,16 @@ class Patience:
     """How long a request may still wait for judges, in seconds."""
 
     seconds: float = JUDGE_SECONDS
+
+
+def patience_since(began: float) -> Patience:
+    """How long a save may wait for its judge: less where its embedder was slow.
+
+    Args:
+        began: When the save began, by the event loop's clock.
+    """
+    spent = asyncio.get_running_loop().time() - began
+    return Patience(max(0.0, min(JUDGE_SECONDS, BEFORE_WRITE_SECONDS - spent)))
 
 
 @dataclass(frozen=True, slots=True)

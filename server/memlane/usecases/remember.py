@@ -1,11 +1,13 @@
 """Save a memory: a new row, or absorbed by the live one that says the same."""
 
+import asyncio
+
 from memlane.domain.caller import Caller
 from memlane.domain.memory import Draft, WriteOutcome
 from memlane.observability import metrics
 from memlane.usecases.access import admit_write
 from memlane.usecases.idempotency import first_answer, write_once
-from memlane.usecases.judging import Patience, prove, still_proven
+from memlane.usecases.judging import Patience, patience_since, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, EmbeddedText, Idempotency, Services
 from memlane.usecases.saving import channel_of, store_or_absorb, word_beside_neighbours
 from memlane.usecases.wording import embed_drafts
@@ -24,12 +26,13 @@ async def remember(
         StorageUnavailable: Whether it was written is unknown only if the commit was under way; a retry with the
             same idempotency key is safe.
     """
+    began = asyncio.get_running_loop().time()
     admit_write(services, caller, draft.scope)
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
         return answered
     (embedded,) = await embed_drafts(services, caller, [draft])
-    return await save_embedded(services, caller, draft, embedded, idempotency)
+    return await save_embedded(services, caller, draft, embedded, idempotency, patience=patience_since(began))
 
 
 async def save_embedded(
@@ -37,13 +40,14 @@ async def save_embedded(
     caller: Caller,
     draft: Draft,
     embedded: EmbeddedText,
-    idempotency: Idempotency | None = None,
-    patience: Patience | None = None,
+    idempotency: Idempotency | None,
+    *,
+    patience: Patience,
 ) -> WriteOutcome:
     """Save a draft that is embedded already. Raises as `remember`."""
     channel = channel_of(caller, draft.scope)
     wording, similar = await word_beside_neighbours(services, caller, channel, draft, embedded)
-    proven = await prove(services, channel, draft, wording, patience or Patience())
+    proven = await prove(services, channel, draft, wording, patience)
 
     async def act(write: ChannelWrite) -> WriteOutcome:
         twin = await write.find_twin(draft.kind, wording.absorb_key)

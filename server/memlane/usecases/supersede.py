@@ -1,12 +1,14 @@
 """Replace a memory: the old row is retired and the new one made in one transaction."""
 
+import asyncio
+
 from memlane.domain.caller import Caller
 from memlane.domain.errors import KindMismatch, MemoryNotFound
 from memlane.domain.memory import AbsorbedBy, Draft, WriteOutcome
 from memlane.observability import metrics
 from memlane.usecases.access import admit_write
 from memlane.usecases.idempotency import first_answer, write_once
-from memlane.usecases.judging import Patience, prove, still_proven
+from memlane.usecases.judging import patience_since, prove, still_proven
 from memlane.usecases.ports import ChannelWrite, Idempotency, Services, StoredMemory
 from memlane.usecases.saving import channel_of, new_memory_id, store_or_absorb, word_beside_neighbours
 from memlane.usecases.wording import embed_drafts
@@ -26,6 +28,7 @@ async def supersede(
         KindMismatch: The target is of another kind.
         SecretDetected, IdempotencyConflict, EmbedderUnavailable, StorageUnavailable: As in `remember`.
     """
+    began = asyncio.get_running_loop().time()
     admit_write(services, caller, draft.scope)
     answered = await first_answer(services, caller, idempotency)
     if answered is not None:
@@ -43,7 +46,7 @@ async def supersede(
     (embedded,) = await embed_drafts(services, caller, [draft])
     channel = channel_of(caller, draft.scope)
     wording, similar = await word_beside_neighbours(services, caller, channel, draft, embedded, but_not=target_id)
-    proven = await prove(services, channel, draft, wording, Patience(), but_not=target_id)
+    proven = await prove(services, channel, draft, wording, patience_since(began), but_not=target_id)
 
     async def act(write: ChannelWrite) -> WriteOutcome:
         target = _check_target(await write.find(target_id), draft)

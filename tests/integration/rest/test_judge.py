@@ -1,8 +1,9 @@
 """Absorb by a judge: asked only where the form cannot tell, over a real HTTP server with scripted verdicts."""
 
+import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from integration.rest.house import Borrowed, Shop
-from memlane.usecases.ports import Embedder
+from memlane.usecases.ports import Embedder, Vector
 from support.embedding_server import Fault
 from support.judge_server import JudgeServer
 from support.service import Service, running_service
@@ -90,6 +91,32 @@ async def test_a_judge_that_is_down_or_slow_means_different_and_never_fails_a_sa
         assert (await shop.save(me, CELLIST))["absorbed"] is False
         assert time.monotonic() - began < 4
         assert len(await shop.listed(me)) == 2
+
+
+class Slow(Borrowed):
+    """Takes its time with each text, as a busy service does."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> list[Vector]:
+        await asyncio.sleep(2.5)
+        return await self._owner.embed_documents(texts)
+
+
+async def test_a_slow_embedder_leaves_a_slow_judge_less_time_and_the_save_stands(
+    house: Service, embedder: Embedder
+) -> None:
+    async with JudgeServer(same=[(CELLO, CELLIST)]) as judge:
+        settings = house.deployment.settings(judge="entailment", judge_url=judge.url, judge_model="arbiter")
+        async with running_service(house.deployment, settings, embedder=Slow(embedder)) as (service, _):
+            shop = Shop(service)
+            me = await shop.headers()
+            first = await shop.save(me, CELLO)
+            judge.fault = Fault.SLOW
+            began = time.monotonic()
+            assert (await shop.save(me, CELLIST))["absorbed"] is False
+            assert time.monotonic() - began < 4.8
+            began = time.monotonic()
+            assert (await shop.supersede(me, first["id"], STRINGS)).status_code == 200
+            assert time.monotonic() - began < 4.8
 
 
 async def test_a_supersede_asks_the_judge_too_and_never_about_its_target(house: Service, embedder: Embedder) -> None:
