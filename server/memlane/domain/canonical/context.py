@@ -114,9 +114,9 @@ def looks_english(text: str) -> bool:
     if not text.isascii() and any(char > "\u024f" and char.isalpha() for char in text):
         return False
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)*", text.lower())
-    strong = sum(word in ENGLISH_STRONG for word in words)
-    weak = sum(word in ENGLISH_WEAK for word in words)
-    foreign = sum(word in FOREIGN_MARKERS for word in words)
+    strong = sum(map(ENGLISH_STRONG.__contains__, words))
+    weak = sum(map(ENGLISH_WEAK.__contains__, words))
+    foreign = sum(map(FOREIGN_MARKERS.__contains__, words))
     if not strong and weak < 2:  # noqa: PLR2004 - one short word alone may be of another language
         return False
     return 2 * strong + weak > 2 * foreign

@@ -36,6 +36,8 @@ _ABOUT = word_set("around approximately roughly approx about")
 
 def write_numbers(words: Words) -> Words:
     """Number words as figures, and units in one spelling beside their number."""
+    if NUMBER_WORDS.keys().isdisjoint(words) and not _has_figure(words):
+        return words
     out: Words = []
     for word in words:
         after_number = bool(out) and out[-1][0].isdigit() and _NUMBER.match(out[-1]) is not None

@@ -35,6 +35,12 @@ _AFTER_IS = word_set(
     important fine ok okay called
     """
 )
+# The words without which a rule has nothing to do: most texts have none of them.
+_COMPOUND_PARTS = frozenset({*ONE_WORD, *COMPOUNDS, *(second for _, second in ONE_WORD_PAIRS)})
+_SHORT_FORMS = word_set("ci pr prs")
+_EMPHASIS = word_set("really currently")
+_NAMING = word_set("called name")
+_NEGATIONS = word_set("no not")
 _LIGHT_VERBS = word_set("own owns hold holds retained is are enjoys require requires")
 _BOUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("no", "more", "than"), ("at", "most")),
@@ -51,6 +57,8 @@ _BOUNDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
 
 def join_compounds(words: Words) -> Words:
     """Write compounds one way: "API-key" as "api key", "e-mail" as "email", "front end" as "frontend"."""
+    if _COMPOUND_PARTS.isdisjoint(words):
+        return words
     out: Words = []
     for word in words:
         if word in ONE_WORD:
@@ -66,6 +74,8 @@ def join_compounds(words: Words) -> Words:
 
 def write_is(words: Words) -> Words:
     """Write "she's a nurse" as "she is a nurse"; "she's seen it" has another verb, and stays."""
+    if _PRONOUNS_IS.isdisjoint(words):
+        return words
     out: Words = []
     for index, word in enumerate(words):
         after = words[index + 1] if index + 1 < len(words) else ""
@@ -78,6 +88,8 @@ def write_is(words: Words) -> Words:
 
 def write_phrases(words: Words) -> Words:
     """Replace each phrase of the table by the one that it equals."""
+    if PHRASES.keys().isdisjoint(words):
+        return words
     out: Words = []
     index = 0
     while index < len(words):
@@ -95,6 +107,8 @@ def write_phrases(words: Words) -> Words:
 def write_short_forms(words: Words) -> Words:
     """Spell out CI and PR where the other words leave one reading."""
     known = set(words)
+    if _SHORT_FORMS.isdisjoint(known):
+        return words
     out: Words = []
     for word in words:
         if word == "ci" and not CI_CONTEXT.isdisjoint(known):
@@ -131,6 +145,8 @@ def write_bounds(words: Words) -> Words:
 
 def write_frequency(words: Words) -> Words:
     """Write "runs nightly at 2 am" as "runs every night at 2 am"; a "daily standup" stays."""
+    if FREQUENCIES.keys().isdisjoint(words):
+        return words
     out: Words = []
     for index, word in enumerate(words):
         before = words[index - 1] if index else ""
@@ -146,6 +162,8 @@ def write_frequency(words: Words) -> Words:
 
 def drop_emphasis(words: Words) -> Words:
     """Drop "really" before a strong attitude, and "currently" where the tense says it ("is training")."""
+    if _EMPHASIS.isdisjoint(words):
+        return words
     out: Words = []
     for index, word in enumerate(words):
         before = words[index - 1] if index else ""
@@ -160,6 +178,8 @@ def drop_emphasis(words: Words) -> Words:
 
 def write_naming(words: Words) -> Words:
     """Write "a dog called Rex" as "a dog named Rex", and "my dog's name is Rex" as "my dog is named Rex"."""
+    if _NAMING.isdisjoint(words):
+        return words
     out = list(words)
     for index, word in enumerate(words):
         if word == "called" and index + 1 < len(words) and words[index + 1] not in _AFTER_CALLED:
@@ -239,6 +259,8 @@ def write_preference(words: Words) -> Words:
 def write_negation(words: Words) -> Words:
     """Write "has no car" and "does not have a car" alike, and "does not smoke anymore" as "no longer smokes"."""
     out = _write_any_more(words)
+    if _NEGATIONS.isdisjoint(out):
+        return out
     for index, word in enumerate(out):
         following = out[index + 1 : index + 3]
         base = _BASES.get(word)
