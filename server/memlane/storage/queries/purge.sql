@@ -99,7 +99,9 @@ select pg_current_xact_id()::xid::text;
 -- $1 the transaction's number
 select (select count(*) from pg_stat_activity
          where greatest(age(backend_xmin), age(backend_xid)) >= age($1::text::xid) and pid <> pg_backend_pid()
-           and (datname = current_database() or backend_type = 'walsender') and backend_type <> 'autovacuum worker')
+           -- Of other roles' sessions a plain role sees no more than this. An autovacuum worker has no user, and its
+           -- snapshot holds nothing back; a standby's sender has no database.
+           and (datname is null or (datname = current_database() and usesysid is not null)))
      + (select count(*) from pg_prepared_xacts
          where age(transaction) >= age($1::text::xid) and database = current_database())
      + (select count(*) from pg_replication_slots where age(xmin) >= age($1::text::xid));
