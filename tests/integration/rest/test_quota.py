@@ -6,7 +6,7 @@ from typing import Any
 from integration.cli.shell import memlane
 from integration.mcp.house import mcp_client, refused
 from integration.rest.house import Borrowed, Shop, error_of
-from memlane.config import load_settings
+from memlane.preflight import load_settings
 from memlane.usecases.ports import Embedder
 from support.service import running_service
 

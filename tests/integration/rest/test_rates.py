@@ -12,10 +12,10 @@ import pytest_asyncio
 from integration.mcp.house import mcp_client
 from integration.rest.house import Borrowed, Shop, error_of
 from integration.rest.routes import GUARDED
-from memlane.config import load_settings
 from memlane.domain.lane import LaneMode
 from memlane.limits.redis_limiter import PAUSE_SECONDS
 from memlane.observability.metrics import REGISTRY
+from memlane.preflight import load_settings
 from memlane.usecases.ports import Embedder
 from support.redis import RedisServer, redis_server
 from support.service import Service, running_service
