@@ -148,7 +148,6 @@ async def _work(
     with progress() as bar:
         task = bar.add_task("erasing", total=before.memories)
         done = await purge.run(operator, lambda count: bar.update(task, advance=count))
-    with progress() as bar:
         bar.add_task("vacuuming", total=None)
         vacuumed = await vacuum(connection)
     after = await purge.survey()

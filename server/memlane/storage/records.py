@@ -1,6 +1,7 @@
 """Rows of the database as the objects of the domain."""
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from memlane.domain.caller import KeyRecord
@@ -20,25 +21,18 @@ class _Unfrozen:
     __slots__ = Memory.__slots__
 
 
+_COLUMNS = itemgetter(
+    "id", "kind", "scope", "content", "source_thread_ids", "created_at", "updated_at", "retired_at", "recalled_at"
+)
+
+
 def memory_of(row: Any) -> Memory:
-    """A row that has the columns of a memory."""
-    memory: Any = _Unfrozen()
-    memory.id = row["id"]
-    memory.kind = row["kind"]
-    memory.scope = row["scope"]
-    memory.content = row["content"]
-    memory.source_thread_ids = tuple(row["source_thread_ids"])
-    memory.created_at = row["created_at"]
-    memory.updated_at = row["updated_at"]
-    memory.invalidated_at = row["retired_at"]
-    memory.recalled_at = row["recalled_at"]
-    memory.__class__ = Memory
-    finished: Memory = memory
-    return finished
+    """A row that has the columns of a memory, in any order."""
+    return memories_of((_COLUMNS(row),))[0]
 
 
 def memories_of(rows: Iterable[Any]) -> list[Memory]:
-    """Rows that begin with the columns of a memory, in the order in which `memory_of` takes them."""
+    """Rows that begin with the columns of a memory, in the order of `_COLUMNS`."""
     memories: list[Any] = []
     for row in rows:
         memory: Any = _Unfrozen()
