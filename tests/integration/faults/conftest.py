@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from integration.faults.house import Pair, running_process
+from integration.faults.house import Pair, Running, migrated, running_process
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.storage.migrate import migrate
 from support.embedding_server import EmbeddingServer
@@ -47,3 +47,24 @@ async def pair(postgres: EmbeddedPostgres, embeddings: EmbeddingServer) -> Async
     async with running_process(deployment, embeddings) as first, running_process(deployment, embeddings) as second:
         yield Pair(deployment, first, second)
     await drop_database(postgres, dsn)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def server() -> AsyncIterator[EmbeddedPostgres]:
+    """A server that the tests of one file freeze, stop and kill."""
+    async with private_server() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def deployment(server: EmbeddedPostgres) -> Deployment:
+    """A migrated database on that server."""
+    return await migrated(server)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def running(deployment: Deployment, embeddings: EmbeddingServer) -> AsyncIterator[Running]:
+    """One process that lives through all of it."""
+    async with running_process(deployment, embeddings) as process:
+        yield process
+        assert process.api.process.poll() is None, "no fault ended the process"

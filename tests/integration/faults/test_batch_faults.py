@@ -16,7 +16,6 @@ from integration.faults.house import (
     drafts,
     eventually,
     frozen,
-    migrated,
     running_process,
     save,
     save_batch,
@@ -28,33 +27,12 @@ from integration.faults.house import (
 )
 from memlane.embedded.postgres import EmbeddedPostgres
 from support.embedding_server import EmbeddingServer, Fault
-from support.postgres import private_server
 from support.service import Deployment
 
 LOCK = (
     "select 1 from channels c join projects p on p.id = c.project_id"
     " where p.slug = $1 and c.user_id = 'u1' for update of c"
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server() -> AsyncIterator[EmbeddedPostgres]:
-    """A server that these tests freeze."""
-    async with private_server() as started:
-        yield started
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def deployment(server: EmbeddedPostgres) -> Deployment:
-    return await migrated(server)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(deployment: Deployment, embeddings: EmbeddingServer) -> AsyncIterator[Running]:
-    """One process that lives through all of it."""
-    async with running_process(deployment, embeddings) as process:
-        yield process
-        assert process.api.process.poll() is None, "no fault ended the process"
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -22,7 +22,6 @@ from integration.faults.house import (
     drafts,
     eventually,
     frozen,
-    migrated,
     running_process,
     save,
     save_batch,
@@ -35,30 +34,10 @@ from memlane.auth.runtime_keys import mint_runtime_key
 from memlane.embedded.postgres import EmbeddedPostgres
 from memlane.usecases.authenticate import CACHE_SECONDS
 from support.embedding_server import EmbeddingServer
-from support.postgres import fresh_database, private_server
+from support.postgres import fresh_database
 from support.service import Deployment
 
 OUTAGE = ("STORAGE_UNAVAILABLE", "ENTITLEMENT_UNRESOLVED")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def server() -> AsyncIterator[EmbeddedPostgres]:
-    """A server that these tests stop, kill and start."""
-    async with private_server() as started:
-        yield started
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def deployment(server: EmbeddedPostgres) -> Deployment:
-    return await migrated(server)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def running(deployment: Deployment, embeddings: EmbeddingServer) -> AsyncIterator[Running]:
-    """One process that lives through all of it."""
-    async with running_process(deployment, embeddings) as process:
-        yield process
-        assert process.api.process.poll() is None, "no fault ended the process"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
